@@ -1,0 +1,59 @@
+# The verbs of this project. Each sets up what it needs: .uv holds the installer, .venv the project.
+# Written for make 3.81 and bash 3.2, so that a bare macOS will do.
+SHELL := /bin/bash
+PYTHON ?= python3
+UV := .uv/bin/uv
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: setup demo test check cluster bench lock help
+
+setup: .venv/.ready  ## install everything into .venv (the other verbs do this by themselves)
+
+# uv where it can be had, for it is quick and brings a Python if this one is too old; else plain pip, with the same lock.
+.uv/.ready:
+	@$(PYTHON) -m venv .uv || { echo "python3 -m venv failed. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@.uv/bin/python -m pip install --quiet --disable-pip-version-check uv \
+	    || echo "uv cannot be installed here; going on with pip" >&2
+	@touch $@
+
+.venv/.ready: pyproject.toml requirements.lock | .uv/.ready
+	@echo "setting up .venv" >&2
+	@if test -x $(UV); then \
+	    { test -x $(BIN)/python || $(UV) venv --quiet --python '>=3.11,<3.15' .venv; } \
+	    && $(UV) pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock \
+	    && $(UV) pip install --quiet --python $(BIN)/python --no-deps --editable . ; \
+	else \
+	    $(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' \
+	    || { echo "Python 3.11 to 3.14 is needed, $(PYTHON) is older or newer: make PYTHON=/path/to/python3.12" >&2; exit 1; }; \
+	    { test -x $(BIN)/python || $(PYTHON) -m venv .venv; } \
+	    && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock \
+	    && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . ; \
+	fi
+	@touch $@
+
+demo: setup          ## train a GCN on the bundled Cora
+	@$(BIN)/dorylus train cora
+
+test: setup          ## run all tests
+	@$(BIN)/python -m pytest
+
+check: setup         ## what a change must pass before it is committed: style, types, contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+cluster: setup       ## the long property tests: random event orders, every mode, many servers
+	@DORYLUS_EXAMPLES=20000 $(BIN)/python -m pytest -m "cluster or not cluster" tests/cluster
+
+bench: setup         ## the benchmarks in their short form
+	@for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script --quick || exit 1; done
+
+lock: .uv/.ready     ## pin versions and hashes; names no host
+	@test -x $(UV) || { echo "make lock needs uv: it could not be installed (remove .uv to try again)" >&2; exit 1; }
+	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	    --extra dev pyproject.toml --output-file requirements.lock
+
+help:                ## show this list
+	@awk -F ':.*## *' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile

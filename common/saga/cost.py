@@ -1,0 +1,96 @@
+"""What a step costs, by declared widths: bytes of rows, weights and gradients, flops per vertex and per edge."""
+
+from dataclasses import dataclass
+
+from common.saga.compute import step_gradients, step_parameters
+from common.saga.gathers import AttentionSum
+from common.saga.layer import Model
+from common.saga.program import Kind, Stage, Step
+
+FLOAT_BYTES = 4
+CONSTANT_BYTES = {"labels": 8, "masks": 1}
+"""Bytes of one vertex's entry of the tensors that are not float32 rows."""
+
+
+def tensor_width(model: Model, name: str) -> int:
+    """Values per row of a tensor in the store."""
+    stem, digits = name.rstrip("0123456789"), name[len(name.rstrip("0123456789")) :]
+    if name in ("logits", "grad_logits"):
+        return model.widths()[-1].out
+    if name in CONSTANT_BYTES:
+        return 1
+    layer = model.layers[int(digits)] if int(digits) < len(model.layers) else None
+    if layer is None:
+        return model.widths()[-1].out
+    widths = model.widths()[int(digits)]
+    match stem:
+        case "hidden" | "grad_self" | "grad_input":
+            return widths.hidden
+        case "projected" | "grad_source" | "grad_projected":
+            return widths.source
+        case "gathered" | "grad_gathered":
+            return widths.gathered
+        case "saved":
+            return layer.gather.saved_width(widths.source)
+        case "source" | "backward":
+            return layer.gather.sent_width(widths.source, backward=stem == "backward")
+    raise ValueError(f"no tensor of the programs is called {name!r}")
+
+
+def row_bytes(model: Model, name: str) -> int:
+    return CONSTANT_BYTES.get(name, FLOAT_BYTES * tensor_width(model, name))
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """`..._per_vertex` of an interval's own rows; a ghost is a row sent to one other graph server."""
+
+    bytes_in_per_vertex: int
+    bytes_out_per_vertex: int
+    bytes_per_ghost: int
+    weight_bytes: int
+    gradient_bytes: int
+    flops_per_vertex: int
+    flops_per_edge: int
+
+
+def step_cost(model: Model, step: Step) -> StepCost:
+    task, sent = step.kind is Kind.APPLY, step.writes if step.kind is Kind.SCATTER else ()
+    sizes = {p.name: _size(p.shape) * FLOAT_BYTES for p in model.parameters()}
+    return StepCost(
+        bytes_in_per_vertex=sum(row_bytes(model, n) for n in step.reads) if task else 0,
+        bytes_out_per_vertex=sum(row_bytes(model, n) for n in step.writes) if task else 0,
+        bytes_per_ghost=sum(row_bytes(model, n) for n in sent),
+        weight_bytes=sum(sizes[n] for n in step_parameters(model, step)),
+        gradient_bytes=sum(sizes[n] for n in step_gradients(model, step)),
+        flops_per_vertex=sum(_part_flops(model, s) for s in (*step.recompute, *step.stages)),
+        flops_per_edge=_edge_flops(model, step) if step.kind is Kind.GATHER else 0,
+    )
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for n in shape:
+        size *= n
+    return size
+
+
+def _part_flops(model: Model, stage: Stage) -> int:
+    """Linear maps: once forward, twice backward (by rows and by weights)."""
+    if stage.kind is not Kind.APPLY:
+        return 0
+    widths = model.widths()[stage.layer]
+    named = {"gathered": widths.gathered, "self": widths.hidden, "projected": widths.source}
+    inputs, flops = tuple(named[name] for name in model.reads(stage.layer, stage.part)), 0
+    for function in model.part(stage.layer, stage.part):
+        flops += function.flops(*inputs)
+        inputs = (function.width(*inputs),)
+    return 2 * flops if stage.backward else flops
+
+
+def _edge_flops(model: Model, step: Step) -> int:
+    gather, widths = model.layers[step.layer].gather, model.widths()[step.layer]
+    if isinstance(gather, AttentionSum):
+        # two weighted sums of the row (the value and its leaky' part), and about 16 for each head's exp
+        return 4 * gather.width + 16 * gather.heads
+    return widths.source

@@ -1,0 +1,59 @@
+"""The trace: one record per step of an interval, as JSON lines. All times are seconds since the job began."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """created = decided, started = its work began, ended = its work ended, received = its result was taken."""
+
+    pass_: str = msgspec.field(name="pass")
+    step: str
+    position: int
+    interval: int
+    server: int
+    backend: str = ""
+    """Where a tensor task ran; empty for graph steps."""
+    attempt: int = 1
+    created: float
+    started: float
+    ended: float
+    received: float
+    constants: int = 0
+    """Bytes of constant rows, counted where they first move."""
+    rows_in: int = 0
+    """Bytes of the other rows a tensor task read."""
+    rows_out: int = 0
+    weights: int = 0
+    """Bytes of weights fetched for this task: 0 if its graph server had the version."""
+    gradients: int = 0
+    ghosts: int = 0
+    """Bytes of rows sent to other graph servers."""
+
+    @property
+    def payload(self) -> int:
+        return self.rows_in + self.rows_out + self.weights + self.gradients + self.ghosts
+
+
+class TraceFile:
+    """Appends records; a record is written whole or, where the machine dies, not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab")
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, record: StepRecord) -> None:
+        self._file.write(self._encoder.encode(record) + b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+
+def read(path: Path) -> list[StepRecord]:
+    return [msgspec.json.decode(line, type=StepRecord) for line in path.read_bytes().splitlines()]

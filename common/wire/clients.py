@@ -1,0 +1,91 @@
+"""What roles ask of each other: ParameterClient speaks to all parameter servers, GraphClient to graph servers."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from common.passes import Pass
+from common.saga.arrays import Array
+from common.sharding import join, shard
+from common.wire import messages
+from common.wire.channel import Channel, expect
+
+REQUEST_SECONDS = 60.0
+CLOCK_SECONDS = 3600.0
+"""The training clock answers when it moves, which is a whole pass later at worst."""
+
+
+class ParameterClient:
+    """Weights are fetched once per version, however many tasks ask; gradients go to every shard, with or without rows."""
+
+    def __init__(self, channel: Channel, *, num_parameter_servers: int, generation: int = 1) -> None:
+        self._channel, self._generation = channel, generation
+        self._peers = [f"parameter{n}" for n in range(num_parameter_servers)]
+        self._lock, self._version, self._weights = asyncio.Lock(), -1, dict[str, Array]()
+        self.bytes_fetched = 0
+
+    async def weights(self, version: int) -> tuple[Mapping[str, Array], int]:
+        """All parameters of a version, and how many bytes were fetched for it now (0: they were here)."""
+        async with self._lock:
+            if version == self._version:
+                return self._weights, 0
+            shards = await asyncio.gather(*(self._pull(peer, version) for peer in self._peers))
+            self._weights, self._version = join(shards), version
+            return self._weights, sum(array.nbytes for array in self._weights.values())
+
+    async def push(self, gradients: Mapping[str, Array], *, pass_: Pass, stage: str, interval: int) -> int:
+        """Returns when every shard has them; the bytes sent."""
+        names = tuple(sorted(gradients))
+        message = messages.PushGradients(self._generation, pass_, stage, interval, names)
+        count = len(self._peers)
+        parts = [[shard(gradients, count, k)[name] for name in names] for k in range(count)]
+        replies = await asyncio.gather(
+            *(
+                self._channel.request(peer, message, part, deadline=REQUEST_SECONDS)
+                for peer, part in zip(self._peers, parts, strict=True)
+            )
+        )
+        for reply, _ in replies:
+            expect(reply, messages.Done)
+        return sum(gradients[name].nbytes for name in names)
+
+    async def report(self, pass_: Pass, interval: int, sums: Mapping[str, float]) -> None:
+        message = messages.IntervalFinished(self._generation, pass_, interval, dict(sums))
+        reply, _ = await self._channel.request(self._peers[0], message, deadline=REQUEST_SECONDS)
+        expect(reply, messages.Done)
+
+    async def clock(self, seen: int) -> messages.Clock:
+        """Waits until the training clock has moved past `seen`."""
+        message = messages.AwaitClock(self._generation, seen)
+        reply, _ = await self._channel.request(self._peers[0], message, deadline=CLOCK_SECONDS)
+        return expect(reply, messages.Clock)
+
+    async def keep(self, version: int, release: int | None, *, shards: Sequence[int]) -> None:
+        message = messages.KeepVersion(self._generation, version, release)
+        for number in shards:
+            reply, _ = await self._channel.request(self._peers[number], message, deadline=REQUEST_SECONDS)
+            expect(reply, messages.Done)
+
+    async def _pull(self, peer: str, version: int) -> dict[str, Array]:
+        message = messages.PullWeights(self._generation, version)
+        reply, buffers = await self._channel.request(peer, message, deadline=REQUEST_SECONDS)
+        return dict(zip(expect(reply, messages.Weights).names, buffers, strict=True))
+
+
+class GraphClient:
+    def __init__(self, channel: Channel, *, generation: int = 1) -> None:
+        self._channel, self._generation = channel, generation
+
+    async def send_ghosts(self, server: int, block: Array, *, pass_: Pass, table: str, interval: int) -> int:
+        """Returns when they stand in the peer's table; the bytes sent."""
+        message = messages.GhostRows(self._generation, pass_, table, interval)
+        reply, _ = await self._channel.request(f"graph{server}", message, [block], deadline=REQUEST_SECONDS)
+        expect(reply, messages.Done)
+        return block.nbytes
+
+    async def rows(self, server: int, tensor: str, *, pass_: Pass, interval: int) -> Array:
+        message = messages.PullRows(self._generation, pass_, tensor, interval)
+        reply, buffers = await self._channel.request(f"graph{server}", message, deadline=REQUEST_SECONDS)
+        expect(reply, messages.Rows)
+        return np.asarray(buffers[0])

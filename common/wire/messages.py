@@ -1,0 +1,130 @@
+"""Every message between roles, one frozen struct each. Row buffers travel beside a message, raw, in the order stated.
+
+Every request may be repeated: a repeat changes nothing and gets the same answer. `generation` grows with every start of
+a job; a role speaks to its own generation only.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from common.passes import Pass
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """Base of all; the tag is the class's name."""
+
+
+class Done(Message):
+    """The answer of a request that only had to arrive."""
+
+
+class Refused(Message):
+    """The request was understood and is not granted."""
+
+    reason: str
+
+
+class Superseded(Message):
+    """The asked role belongs to this newer generation."""
+
+    generation: Count
+
+
+class GhostRows(Message):
+    """Graph server -> graph server. Buffer: [rows, width], the rows of `interval` that the receiver holds as ghosts,
+    ascending; in sync mode it may have no rows, for it also says that the interval was scattered."""
+
+    generation: Count
+    pass_: Pass
+    table: str
+    interval: Count
+
+
+class PullWeights(Message):
+    """-> parameter server, answered with Weights when the version is there."""
+
+    generation: Count
+    version: Count
+
+
+class Weights(Message):
+    """Buffers: the shard's rows of each parameter, in the order of `names`."""
+
+    version: Count
+    names: tuple[str, ...]
+
+
+class PushGradients(Message):
+    """-> parameter server, answered with Done. Buffers: this shard's rows of each gradient, in the order of `names`."""
+
+    generation: Count
+    pass_: Pass
+    stage: str
+    interval: Count
+    names: tuple[str, ...]
+
+
+class IntervalFinished(Message):
+    """Graph server -> parameter server 0: the interval's part of the sums of loss and metrics of this pass."""
+
+    generation: Count
+    pass_: Pass
+    interval: Count
+    sums: dict[str, float]
+
+
+class AwaitClock(Message):
+    """-> parameter server 0, answered with Clock as soon as it has moved past `seen`."""
+
+    generation: Count
+    seen: Count
+
+
+class Clock(Message):
+    """`ticks` counts the clock's moves; `pass_` is open now, or the job has `ended` (Completed, Stopped, Failed)."""
+
+    ticks: Count
+    pass_: Pass | None
+    ended: str | None = None
+    reason: str = ""
+
+
+class KeepVersion(Message):
+    """Parameter server 0 -> the others: hold this weights version, then let go of `release`."""
+
+    generation: Count
+    version: Count
+    release: int | None
+
+
+class PullRows(Message):
+    """-> graph server, answered with Rows: an own interval's rows of a tensor of this pass."""
+
+    generation: Count
+    pass_: Pass
+    tensor: str
+    interval: Count
+
+
+class Rows(Message):
+    """Buffer: [rows, width]."""
+
+
+AnyMessage = (
+    Done
+    | Refused
+    | Superseded
+    | GhostRows
+    | PullWeights
+    | Weights
+    | PushGradients
+    | IntervalFinished
+    | AwaitClock
+    | Clock
+    | KeepVersion
+    | PullRows
+    | Rows
+)

@@ -1,0 +1,68 @@
+"""What a format's reader hands over: the file's content, nothing changed.
+
+Policies (direction, duplicates, normalisation, splits, missing values) are `dataset.py`'s business, so that every
+format gets the same treatment and every change is counted in one place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from common.errors import DatasetError
+
+Array = np.ndarray[Any, Any]
+ReaderDefaults = Mapping[str, Mapping[str, object]]
+
+MASK_NAMES = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class RawGraph:
+    """One graph as its file holds it."""
+
+    format: str
+    node_ids: Array
+    """[N] int64 or str: the user's ids, in row order."""
+    sources: Array
+    targets: Array
+    """[E] int64 row indices, in file order."""
+    features: Array | scipy.sparse.csr_matrix | None
+    """[N, F] numbers; NaN = missing."""
+    labels: Array | None
+    """[N] or [N, k] int, float with NaN, or str; -1, NaN, "" = unlabelled."""
+    masks: Mapping[str, Array] | None
+    """bool [N] each: train, valid, test."""
+    edges_are_a_set: bool
+    undirected: bool | None
+    """None: the format does not say."""
+    usual_normalization: str
+    """"none" or "row"."""
+    defaults: ReaderDefaults = field(default_factory=dict)
+    """model name -> {dotted spec key: value}: settings known to work."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.node_ids)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.sources)
+
+
+def first_few(values: Array, limit: int = 10) -> str:
+    """The first values as text, with dots when there are more."""
+    shown = ", ".join(str(value) for value in values[:limit].tolist())
+    return shown + (", ..." if len(values) > limit else "")
+
+
+def damaged(path: object, reason: object) -> DatasetError:
+    """The error for a file that breaks off or does not decode."""
+    return DatasetError(
+        what=f"{path} cannot be read: {reason}",
+        why="the file is truncated, damaged or not what its name says",
+        fix="fetch it again and compare its size or checksum with the source",
+    )

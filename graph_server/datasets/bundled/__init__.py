@@ -1,0 +1,1 @@
+"""Datasets that come with the package: every `.npz` here is trained on by its name, without a path."""

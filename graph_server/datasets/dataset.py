@@ -1,0 +1,157 @@
+"""From a path and the spec's policies to the one dataset a job trains on.
+
+    locate -> detect -> read -> edges · labels · masks · features -> fingerprint
+
+Nothing is changed silently: every count and every decision stands in `report`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import DatasetError
+from common.job_spec import DatasetSpec
+from graph_server.datasets.base import MASK_NAMES, Array, RawGraph, ReaderDefaults
+from graph_server.datasets.detect import find_format, locate
+from graph_server.datasets.edge_policies import apply_edge_policies
+from graph_server.datasets.feature_policies import apply_feature_policies
+from graph_server.datasets.fingerprint import fingerprint
+from graph_server.datasets.label_policies import Classes, apply_label_policies
+from graph_server.datasets.masks import BITS, check_masks, draw_split
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A graph, ready to be cut. Rows are in the order of the user's file."""
+
+    name: str
+    format: str
+    node_ids: Array
+    """[N] int64 or str: the user's ids."""
+    sources: Array
+    targets: Array
+    """[E] int64 row indices. When not `directed`, every edge stands here in both directions."""
+    directed: bool
+    features: Array
+    """[N, F] float32, C-contiguous."""
+    labels: Array
+    """[N] int64: class 0 .. C-1, -1 = unlabelled."""
+    class_values: tuple[int | str, ...]
+    """[C] the user's label value of each class, sorted."""
+    masks: Array
+    """[N] uint8: TRAIN = 1, VALID = 2, TEST = 4."""
+    report: Mapping[str, object]
+    """Counts, notes (what was decided) and warnings (what may be wrong)."""
+    fingerprint: str
+    """SHA-256 hex over all of the above but name and report."""
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.node_ids)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.sources)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_values)
+
+
+def reader_defaults(options: DatasetSpec, base_folder: Path) -> ReaderDefaults:
+    """model name -> {dotted spec key: value}: settings known to work. Looks at the format, reads no data."""
+    defaults: ReaderDefaults = find_format(options, locate(options, base_folder))[1].DEFAULTS
+    return defaults
+
+
+def prepare(options: DatasetSpec, base_folder: Path) -> Dataset:
+    """Reads a bundled name, a file or a folder, and applies the policies.
+
+    Raises DatasetError, with numbers, for everything that cannot be trained on as it is.
+    """
+    path = locate(options, base_folder)
+    _, module = find_format(options, path)
+    return apply_policies(module.read(path, options), options, name=dataset_name(path))
+
+
+def apply_policies(raw: RawGraph, options: DatasetSpec, *, name: str) -> Dataset:
+    """The same for every format."""
+    _check_size(raw)
+    edges = apply_edge_policies(raw, options)
+    classes = apply_label_policies(raw, options)
+    split, split_note = _split(raw, options, classes)
+    masks, mask_warnings = check_masks(split, classes.labels, raw.node_ids)
+    features = apply_feature_policies(raw, options, split["train"])
+    arrays = {
+        "node_ids": raw.node_ids,
+        "sources": edges.sources,
+        "targets": edges.targets,
+        "features": features.matrix,
+        "labels": classes.labels,
+        "masks": masks,
+    }
+    report = {
+        "nodes": raw.num_nodes,
+        **edges.counts,
+        "directed": edges.directed,
+        "features": features.matrix.shape[1],
+        "normalize_features": features.normalization,
+        "nan_features": features.num_nan,
+        "classes": len(classes.values),
+        "unlabelled": int((classes.labels < 0).sum()),
+        **{mask: int(((masks & BITS[mask]) > 0).sum()) for mask in MASK_NAMES},
+        "notes": (*raw.notes, *classes.notes, split_note, *_edge_notes(edges.counts)),
+        "warnings": (*classes.warnings, *mask_warnings, *features.warnings),
+    }
+    return Dataset(
+        name=name,
+        format=raw.format,
+        directed=edges.directed,
+        class_values=classes.values,
+        report=report,
+        fingerprint=fingerprint(arrays, {"directed": edges.directed, "class_values": classes.values}),
+        **arrays,
+    )
+
+
+def dataset_name(path: Path) -> str:
+    """`cora` for cora.npz, for ind.cora.graph and for a folder cora/."""
+    name = path.resolve().name
+    if name.startswith("ind."):
+        return name.split(".")[1]
+    return name if path.is_dir() else name.split(".")[0] or name
+
+
+def _check_size(raw: RawGraph) -> None:
+    if not raw.num_nodes:
+        raise DatasetError("the dataset has no vertex", "there is nothing to train on", "give one row per vertex")
+    for what, rows in (("features", raw.features), ("labels", raw.labels)):
+        if rows is not None and rows.shape[0] != raw.num_nodes:
+            raise DatasetError(
+                what=f"{what} have {rows.shape[0]} rows for {raw.num_nodes} vertices",
+                why="row i belongs to vertex i",
+                fix="give one row per vertex",
+            )
+
+
+def _split(raw: RawGraph, options: DatasetSpec, classes: Classes) -> tuple[Mapping[str, Array], str]:
+    if raw.masks is not None:
+        uncovered = raw.num_nodes - int(np.logical_or.reduce([raw.masks[mask] for mask in MASK_NAMES]).sum())
+        return raw.masks, f"masks of the file; {uncovered} vertices are in none"
+    fractions = {mask: float(getattr(options.split, mask)) for mask in MASK_NAMES}
+    shown = " / ".join(f"{fraction:g}" for fraction in fractions.values())
+    note = f"no masks in the file: stratified split {shown} by split_seed {options.split_seed}"
+    return draw_split(classes.labels, fractions, options.split_seed), note
+
+
+def _edge_notes(counts: Mapping[str, int | float]) -> tuple[str, ...]:
+    notes = []
+    if kept := counts["duplicate_edges"] - counts["duplicate_edges_removed"]:
+        notes.append(f"{kept} duplicate edges are kept and count twice; dataset.dedup: true removes them")
+    if removed := counts["duplicate_edges_removed"]:
+        notes.append(f"{removed} duplicate edges removed")
+    if added := counts["reverse_edges_added"]:
+        notes.append(f"{added} reverse edges added")
+    return tuple(notes)

@@ -1,0 +1,80 @@
+"""From the user's vertex ids to rows, and the error for those that name no vertex."""
+
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import DatasetError
+from graph_server.datasets.base import Array
+
+
+class NodeIndex:
+    """Looks rows up by id. Ids are int64 or str, all different."""
+
+    def __init__(self, node_ids: Array) -> None:
+        self.node_ids = node_ids
+        self.is_text = node_ids.dtype.kind == "U"
+        self.counts_from_zero = not self.is_text and bool((node_ids == np.arange(len(node_ids))).all())
+        self._order = np.argsort(node_ids, kind="stable")
+        self._sorted = node_ids[self._order]
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.node_ids)
+
+    def rows(self, ids: Array) -> Array:
+        """int64 row of each id, -1 where there is none; ids of the other kind match nothing."""
+        if self.is_text != (ids.dtype.kind == "U"):
+            return np.full(len(ids), -1, dtype=np.int64)
+        if self.counts_from_zero:
+            return np.where((ids >= 0) & (ids < len(self.node_ids)), ids, -1)
+        place = np.searchsorted(self._sorted, ids)
+        place = np.minimum(place, len(self._sorted) - 1)
+        return np.where(self._sorted[place] == ids, self._order[place], -1)
+
+
+def unique_index(node_ids: Array, lines: Array, path: Path) -> NodeIndex:
+    """Raises DatasetError when there is no vertex, or when two rows bear one id."""
+    if not len(node_ids):
+        raise DatasetError(
+            what=f"{path} holds no vertex", why="there is nothing to train on", fix="give one row per vertex"
+        )
+    index = NodeIndex(node_ids)
+    repeats = np.flatnonzero(index._sorted[1:] == index._sorted[:-1])
+    if len(repeats):
+        first, second = index._order[repeats[0]], index._order[repeats[0] + 1]
+        raise DatasetError(
+            what=f"{path}:{lines[second]}: vertex {node_ids[second]} stands on line {lines[first]} already",
+            why=f"{len(repeats)} rows repeat an id, and only one row can be the vertex's",
+            fix="keep one row per vertex",
+        )
+    return index
+
+
+def unknown_ids(
+    index: NodeIndex, ids: Array, lines: Array, path: Path, *, where: str, one_based: bool = False
+) -> DatasetError:
+    """The error for ids that name no vertex: the first ten with their lines, and 1-based ids recognised.
+
+    ids, lines   [n] each: the unknown ids and where they stand
+    """
+    shown = "; ".join(
+        f"{where} {line}: {value}" for value, line in zip(ids[:10].tolist(), lines[:10].tolist(), strict=True)
+    )
+    num_nodes = len(index.node_ids)
+    if index.counts_from_zero:
+        known = f"the {num_nodes} rows of the features have no id column, so vertices are 0 .. {num_nodes - 1}"
+    elif index.is_text:
+        known = f"the {num_nodes} vertices have text ids such as {index.node_ids[0]}"
+    else:
+        known = f"the {num_nodes} vertices have ids from {index.node_ids.min()} to {index.node_ids.max()}"
+    return DatasetError(
+        what=f"{path.name} names {len(ids)} times a vertex that does not exist: {shown}"
+        + ("; ..." if len(ids) > 10 else ""),
+        why=known,
+        fix=(
+            f"the ids look 1-based (1 .. {num_nodes}): subtract 1, or give the features an id column"
+            if one_based and index.counts_from_zero
+            else "add these vertices to the features, correct the ids, or set dataset.drop_unknown_edges"
+        ),
+    )

@@ -1,0 +1,91 @@
+"""The tensors of one graph server, by name: own rows, and tables of [own | ghost] rows that Gathers read.
+
+Train and evaluation passes have tensors of their own; constants (features, labels, masks, hoisted gathers) are shared.
+A step writes its own interval's rows only. Every block of a table bears the pass it was published in, and ghosts are
+overwritten, never added up, and never by an older pass.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from common.passes import Pass, PassKind
+from common.saga.arrays import Array
+from common.saga.cost import tensor_width
+from common.saga.program import Programs
+from graph_server.graph.partition import Partition
+
+CONSTANT_TYPES: Mapping[str, Any] = {"labels": np.int64, "masks": np.uint8}
+Group = str
+"""train, evaluate (predict passes, too) or constant: which of the tensors of one name is meant."""
+
+
+class TensorStore:
+    """dtype: float32, or float64 for gradient checks. Raises KeyError for a tensor that no program names."""
+
+    def __init__(self, programs: Programs, partition: Partition, dtype: Any = np.float32) -> None:
+        self.dtype, self._programs, self._partition = np.dtype(dtype), programs, partition
+        self._arrays: dict[tuple[Group, str], Array] = {}
+        self._published: dict[tuple[Group, str, int], Pass] = {}
+        for group, program in (("train", programs.train), ("evaluate", programs.predict)):
+            for name in sorted({n for step in (*program.once, *program.steps) for n in (*step.reads, *step.writes)}):
+                self._allocate("constant" if name in programs.constants else group, name)
+
+    def array(self, pass_: Pass, name: str) -> Array:
+        """All rows: [own, width], of a table [own + ghosts, width]."""
+        return self._arrays[self._key(pass_, name)]
+
+    def constant(self, name: str) -> Array:
+        return self._arrays["constant", name]
+
+    def has_constant(self, name: str) -> bool:
+        return ("constant", name) in self._arrays
+
+    def free_constant(self, name: str) -> None:
+        del self._arrays["constant", name]
+
+    def rows(self, pass_: Pass, name: str, interval: int) -> Array:
+        """A view of an own interval's rows."""
+        return self.array(pass_, name)[self._partition.rows[interval]]
+
+    def write(self, pass_: Pass, name: str, interval: int, block: Array) -> None:
+        self.rows(pass_, name, interval)[...] = block
+
+    def publish(self, pass_: Pass, table: str, interval: int, block: Array) -> None:
+        """Put an own interval's rows into a table."""
+        self.write(pass_, table, interval, block)
+        self._published[(*self._key(pass_, table), interval)] = pass_
+
+    def accept_ghosts(self, pass_: Pass, table: str, interval: int, block: Array) -> bool:
+        """Put another graph server's rows into a table, unless these or newer ones are there. Any thread but one."""
+        key = (*self._key(pass_, table), interval)
+        if key in self._published and self._published[key] >= pass_:
+            return False
+        place = self.ghost_block(table, interval)
+        if place is not None:
+            self.array(pass_, table)[place] = block
+        self._published[key] = pass_
+        return True
+
+    def ghost_block(self, table: str, interval: int) -> slice | None:
+        """The table's rows that hold an interval's ghosts; None if it has none here."""
+        return self._edges(table).ghost_blocks.get(interval)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def _key(self, pass_: Pass, name: str) -> tuple[Group, str]:
+        if name in self._programs.constants:
+            return "constant", name
+        return ("train" if pass_.kind is PassKind.TRAIN else "evaluate"), name
+
+    def _edges(self, table: str) -> Any:
+        return self._partition.out_edges if table.startswith("backward") else self._partition.in_edges
+
+    def _allocate(self, group: Group, name: str) -> None:
+        own, is_table = self._partition.num_own, name.startswith(("source", "backward"))
+        rows = own + (self._edges(name).num_ghosts if is_table else 0)
+        shape = (rows, tensor_width(self._programs.model, name))
+        self._arrays[group, name] = np.zeros(shape, CONSTANT_TYPES.get(name, self.dtype))

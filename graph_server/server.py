@@ -1,0 +1,253 @@
+"""The graph server's shell: it owns the only loop, and decides nothing.
+
+Take an event, ask the scheduler, start each command as a task of one group; every such coroutine ends by putting an
+event. Graph stages run in a pool of threads, tensor tasks on the backend.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from common.errors import DorylusError, ScheduleError
+from common.passes import Pass
+from common.saga.arrays import Array
+from common.saga.compute import TaskOutputs
+from common.saga.program import Kind, Step
+from common.trace import StepRecord
+from common.wire import messages
+from common.wire.channel import Reply
+from common.wire.clients import GraphClient, ParameterClient
+from graph_server.backends.base import Backend, TaskResult, TensorTask
+from graph_server.schedule.events import (
+    Apply,
+    ClockAdvanced,
+    ClockStopped,
+    Command,
+    Event,
+    Finish,
+    Gather,
+    GhostRowsArrived,
+    Reason,
+    ReportFinished,
+    Scatter,
+    StageDone,
+    TaskFailed,
+)
+from graph_server.schedule.scheduler import Scheduler
+from graph_server.stages.apply import take_outputs, tensor_task
+from graph_server.stages.gather import gather_rows, row_runs
+from graph_server.stages.held import Held
+from graph_server.stages.scatter import Outgoing, outgoing, scatter_rows
+
+REASONS = {"Completed": Reason.COMPLETED, "Stopped": Reason.STOPPED, "Failed": Reason.FAILED}
+
+
+@dataclass(frozen=True)
+class Links:
+    """To the other roles. `announce_to`: peers that want to hear of every Scatter, rows or not (sync mode)."""
+
+    parameters: ParameterClient
+    graph: GraphClient
+    announce_to: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _TaskDone:
+    """A tensor task's result, not yet taken: the scheduler says whether it is the first."""
+
+    event: StageDone
+    task: TensorTask
+    result: TaskResult
+    created: float
+
+
+class GraphServer:
+    def __init__(
+        self,
+        number: int,
+        held: Held,
+        scheduler: Scheduler,
+        *,
+        backend: Backend,
+        links: Links,
+        threads: int,
+        record: Callable[[StepRecord], None] = lambda _: None,
+        generation: int = 1,
+    ) -> None:
+        self._number, self._held, self._scheduler, self._generation = number, held, scheduler, generation
+        self._backend, self._links, self._record = backend, links, record
+        self._events: asyncio.Queue[Event | _TaskDone] = asyncio.Queue()
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="graph")
+        self._began = time.monotonic()
+        self._sums: dict[tuple[Pass, int], Mapping[str, float]] = {}
+        self._sent_constants: set[tuple[str, int]] = set()
+
+    async def run(self) -> Reason:
+        """Until the training clock ends the job. Raises the error of what failed."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                watcher = group.create_task(self._watch_clock())
+                finish = await self._loop(group)
+                watcher.cancel()
+        except* DorylusError as errors:
+            raise _first(errors) from errors
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._backend.close()
+        if finish.error is not None:
+            raise finish.error
+        return finish.reason
+
+    async def answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
+        match message:
+            case messages.GhostRows(generation, pass_, table, interval):
+                if generation != self._generation:
+                    return messages.Superseded(self._generation), ()
+                if self._held.store.accept_ghosts(pass_, table, interval, buffers[0]):
+                    self._events.put_nowait(GhostRowsArrived(pass_, table, interval))
+                return messages.Done(), ()
+            case messages.PullRows(_, pass_, tensor, interval):
+                return messages.Rows(), [self._held.store.rows(pass_, tensor, interval)]
+        return messages.Refused(f"a graph server has no answer to {type(message).__name__}"), ()
+
+    async def _loop(self, group: asyncio.TaskGroup) -> Finish:
+        while True:
+            event = await self._events.get()
+            if isinstance(event, _TaskDone):
+                self._take(event)
+                event = event.event
+            for command in self._scheduler.handle(event, time.monotonic()):
+                if isinstance(command, Finish):
+                    return command
+                group.create_task(self._carry_out(command))
+
+    async def _watch_clock(self) -> None:
+        seen = 0
+        while True:
+            clock = await self._links.parameters.clock(seen)
+            seen = clock.ticks
+            if clock.ended is not None:
+                self._events.put_nowait(ClockStopped(REASONS[clock.ended]))
+                return
+            if clock.pass_ is not None:
+                self._events.put_nowait(ClockAdvanced(clock.pass_))
+
+    async def _carry_out(self, command: Command) -> None:
+        created = time.monotonic()
+        match command:
+            case Gather(pass_, position, interval):
+                await self._gather(pass_, position, interval, created)
+            case Scatter(pass_, position, interval):
+                await self._scatter(pass_, position, interval, created)
+            case Apply(pass_, position, interval, attempt):
+                await self._apply(StageDone(pass_, position, interval), attempt, created)
+            case ReportFinished(pass_, interval):
+                await self._links.parameters.report(pass_, interval, self._sums.pop((pass_, interval), {}))
+
+    def _step(self, pass_: Pass, position: int) -> Step:
+        return self._scheduler.program(pass_)[position]
+
+    async def _gather(self, pass_: Pass, position: int, interval: int, created: float) -> None:
+        step, loop = self._step(pass_, position), asyncio.get_running_loop()
+        rows, edges = self._held.partition.rows[interval], self._held.edges(backward=step.backward)
+        width = self._held.store.array(pass_, step.reads[0]).shape[1]
+        started = time.monotonic()
+        calls = [
+            loop.run_in_executor(self._pool, gather_rows, self._held, pass_, step, run)
+            for run in row_runs(edges, rows, width)
+        ]
+        await asyncio.gather(*calls)
+        self._done(StageDone(pass_, position, interval), step, created, started)
+
+    async def _scatter(self, pass_: Pass, position: int, interval: int, created: float) -> None:
+        step, started = self._step(pass_, position), time.monotonic()
+        block = await asyncio.get_running_loop().run_in_executor(
+            self._pool, scatter_rows, self._held, pass_, step, interval
+        )
+        parcels = outgoing(self._held, step, interval, block)
+        told = {parcel.peer for parcel in parcels}
+        parcels += [Outgoing(p, step.writes[0], block[:0]) for p in self._links.announce_to if p not in told]
+        sent = await asyncio.gather(*(self._send(pass_, interval, parcel) for parcel in parcels))
+        self._done(StageDone(pass_, position, interval), step, created, started, ghosts=sum(sent))
+
+    async def _send(self, pass_: Pass, interval: int, parcel: Outgoing) -> int:
+        return await self._links.graph.send_ghosts(
+            parcel.peer, parcel.block, pass_=pass_, table=parcel.table, interval=interval
+        )
+
+    def _done(self, event: StageDone, step: Step, created: float, started: float, *, ghosts: int = 0) -> None:
+        ended = time.monotonic()
+        self._write_record(event, step, (created, started, ended, ended), ghosts=ghosts)
+        self._events.put_nowait(event)
+
+    async def _apply(self, event: StageDone, attempt: int, created: float) -> None:
+        step = self._step(event.pass_, event.position)
+        task = tensor_task(self._held, event.pass_, step, interval=event.interval, attempt=attempt)
+        try:
+            result = await self._backend.run(task)
+        except DorylusError as error:
+            self._events.put_nowait(TaskFailed(event.pass_, event.position, event.interval, error))
+            return
+        self._events.put_nowait(_TaskDone(event, task, result, created))
+
+    def _take(self, done: _TaskDone) -> None:
+        if not self._scheduler.accepts(done.event):
+            return
+        take_outputs(self._held, done.task, done.result.outputs)
+        self._keep_sums(done.event, done.result.outputs)
+        times = (done.created, done.result.started, done.result.ended, time.monotonic())
+        self._write_record(done.event, done.task.step, times, task=done.task, result=done.result)
+
+    def _keep_sums(self, event: StageDone, outputs: TaskOutputs) -> None:
+        if outputs.sums:
+            self._sums[event.pass_, event.interval] = outputs.sums
+
+    def _write_record(
+        self,
+        event: StageDone,
+        step: Step,
+        times: tuple[float, float, float, float],
+        *,
+        task: TensorTask | None = None,
+        result: TaskResult | None = None,
+        ghosts: int = 0,
+    ) -> None:
+        created, started, ended, received = (moment - self._began for moment in times)
+        constants = self._held.programs.constants
+        moved = [] if task is None else [n for n in task.rows if self._first_use(n, event.interval)]
+        self._record(
+            StepRecord(
+                pass_=str(event.pass_),
+                step=str(step),
+                position=event.position,
+                interval=event.interval,
+                server=self._number,
+                backend=self._backend.name if step.kind is Kind.APPLY else "",
+                attempt=1 if task is None else task.attempt,
+                created=created,
+                started=started,
+                ended=ended,
+                received=received,
+                constants=0 if task is None else sum(task.rows[n].nbytes for n in moved),
+                rows_in=0 if task is None else sum(x.nbytes for n, x in task.rows.items() if n not in constants),
+                rows_out=0 if result is None else sum(x.nbytes for x in result.outputs.rows.values()),
+                weights=0 if result is None else result.weights_bytes,
+                gradients=0 if result is None else result.gradient_bytes,
+                ghosts=ghosts,
+            )
+        )
+
+    def _first_use(self, name: str, interval: int) -> bool:
+        if name not in self._held.programs.constants or (name, interval) in self._sent_constants:
+            return False
+        self._sent_constants.add((name, interval))
+        return True
+
+
+def _first(errors: BaseExceptionGroup[DorylusError]) -> DorylusError:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, DorylusError) else ScheduleError(str(error))

@@ -1,0 +1,18 @@
+"""Apply: an interval's rows go to a backend as a tensor task, its outputs come back into the tensor store."""
+
+from common.passes import Pass
+from common.saga.compute import TaskOutputs
+from common.saga.program import Step
+from graph_server.backends.base import TensorTask
+from graph_server.stages.held import Held
+
+
+def tensor_task(held: Held, pass_: Pass, step: Step, *, interval: int, attempt: int) -> TensorTask:
+    """The rows are views: nothing else writes them while the interval is at this step."""
+    rows = {name: held.store.rows(pass_, name, interval) for name in step.reads}
+    return TensorTask(pass_, step, interval, attempt, rows)
+
+
+def take_outputs(held: Held, task: TensorTask, outputs: TaskOutputs) -> None:
+    for name, block in outputs.rows.items():
+        held.store.write(task.pass_, name, task.interval, block)

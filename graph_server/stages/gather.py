@@ -1,0 +1,77 @@
+"""Gather and ∇Gather (with their edge stage): sums over the edges of an interval's rows, on the graph server's cores.
+
+A call covers a run of rows; a row is summed by one thread in the order of its edges, so no split changes a bit.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from common.passes import Pass, PassKind
+from common.saga.arrays import Array
+from common.saga.gathers import AttentionSum
+from common.saga.masks import ATTENTION_HEADS_PER_KEY, attention_key, scale, threshold
+from common.saga.program import Step
+from graph_server.graph.attention_kernels import attention_backward, attention_forward
+from graph_server.graph.edges import Edges
+from graph_server.graph.sum_kernels import weighted_sum
+from graph_server.stages.held import Held
+
+WORK_PER_CALL = 4_000_000
+"""Edges times width: about 5 ms of a plain kernel, after which other steps get their turn."""
+
+
+def row_runs(edges: Edges, rows: slice, width: int) -> Iterator[tuple[int, int]]:
+    """Split an interval's rows into runs of about WORK_PER_CALL; a row is never split."""
+    work = (edges.indptr[rows.start : rows.stop + 1] + np.arange(rows.start, rows.stop + 1)) * width
+    first = 0
+    while first < rows.stop - rows.start:
+        last = int(np.searchsorted(work, work[first] + WORK_PER_CALL, side="right")) - 1
+        last = min(max(last, first + 1), rows.stop - rows.start)
+        yield rows.start + first, rows.start + last
+        first = last
+
+
+def gather_rows(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> None:
+    """Fill rows[0]..rows[1] of what the step writes."""
+    layer = held.layer(step)
+    edges = held.edges(backward=step.backward)
+    if isinstance(layer.gather, AttentionSum):
+        _attend(held, pass_, step, rows)
+        return
+    factors = held.factors[step.layer]
+    post = factors.pre if step.backward else factors.post
+    weighted_sum(
+        edges.indptr,
+        edges.columns,
+        held.add_loop[step.layer],
+        held.store.array(pass_, step.reads[0]),
+        post[:, 0],
+        held.store.array(pass_, step.writes[0]),
+        rows,
+    )
+
+
+def _attend(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> None:
+    layer, n, edges, array = held.layer(step), step.layer, held.edges(backward=step.backward), held.store.array
+    gather = layer.gather
+    assert isinstance(gather, AttentionSum)
+    assert layer.edge is not None
+    real = held.store.dtype.type
+    graph = (edges.indptr, edges.columns, held.add_loop[n], array(pass_, step.reads[0]), edges.table_ids)
+    shape, slope = (gather.heads, gather.head_width), real(layer.edge.slope)
+    dropout = attention_dropout(held, pass_, gather, n)
+    source, saved = array(pass_, f"projected{n}"), array(pass_, f"saved{n}")
+    if step.backward:
+        attention_backward(*graph, source, saved, shape, slope, dropout, array(pass_, f"grad_source{n}"), rows)
+    else:
+        t = source[:, gather.width + gather.heads :]
+        attention_forward(*graph, t, shape, slope, dropout, array(pass_, f"gathered{n}"), saved, rows)
+
+
+def attention_dropout(held: Held, pass_: Pass, gather: AttentionSum, layer: int) -> tuple[Array, int, np.floating]:
+    """(keys of each eight heads, threshold of a byte, scale of what is kept); threshold 0 outside training."""
+    limit = threshold(gather.dropout) if pass_.kind is PassKind.TRAIN else 0
+    first_heads = range(0, gather.heads, ATTENTION_HEADS_PER_KEY)
+    keys = np.array([attention_key(held.seed, pass_.epoch, layer, head) for head in first_heads], np.uint64)
+    return keys, limit, held.store.dtype.type(scale(gather.dropout))

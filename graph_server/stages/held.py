@@ -1,0 +1,33 @@
+"""What the stages of one graph server work on: its partition, its tensors, and what follows from both once."""
+
+from typing import Any
+
+import numpy as np
+
+from common.saga.arrays import Array
+from common.saga.layer import Layer
+from common.saga.program import Programs, Step
+from graph_server.graph.edges import Edges
+from graph_server.graph.factors import Factors, factors
+from graph_server.graph.partition import Partition
+from graph_server.graph.tensor_store import TensorStore
+
+
+class Held:
+    """add_loop, factors: per layer, of own rows. `seed` is the training's, for attention dropout."""
+
+    def __init__(self, programs: Programs, partition: Partition, *, seed: int, dtype: Any = np.float32) -> None:
+        self.programs, self.partition, self.seed = programs, partition, seed
+        self.store = TensorStore(programs, partition, dtype)
+        self.add_loop: list[Array] = []
+        self.factors: list[Factors] = []
+        for layer in programs.model.layers:
+            wanted = layer.gather.self_loops
+            self.add_loop.append(~partition.has_self_loop & wanted)
+            self.factors.append(factors(layer.gather, partition.in_degree, self.add_loop[-1], self.store.dtype))
+
+    def layer(self, step: Step) -> Layer:
+        return self.programs.model.layers[step.layer]
+
+    def edges(self, *, backward: bool) -> Edges:
+        return self.partition.out_edges if backward else self.partition.in_edges

@@ -1,0 +1,48 @@
+"""Who watches a training: told what is being done, each epoch's end, and what should be read once."""
+
+from typing import Protocol
+
+import msgspec
+
+
+class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of metrics.jsonl. loss = training loss of this epoch; accuracies of the weights it made, None if it was
+    not evaluated or the mask is empty; seconds since the last epoch's end, evaluation included."""
+
+    epoch: int
+    loss: float
+    train_accuracy: float | None
+    valid_accuracy: float | None
+    test_accuracy: float | None
+    exact: bool
+    seconds: float
+
+
+class Observer(Protocol):
+    def doing(self, what: str) -> None:
+        """A phase began: reading the dataset, cutting the graph, ..."""
+        ...
+
+    def training_starts(self, job_id: str, run_dir: str, num_epochs: int) -> None: ...
+
+    def epoch_ended(self, report: EpochReport) -> None: ...
+
+    def note(self, text: str) -> None:
+        """Worth reading once: an alias, a warning of the dataset, what Ctrl-C does."""
+        ...
+
+
+class Silent:
+    """Watches nothing."""
+
+    def doing(self, what: str) -> None:
+        pass
+
+    def training_starts(self, job_id: str, run_dir: str, num_epochs: int) -> None:
+        pass
+
+    def epoch_ended(self, report: EpochReport) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
