@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from common.saga.compute import step_gradients, step_parameters
 from common.saga.gathers import AttentionSum
 from common.saga.layer import Model
-from common.saga.program import Kind, Stage, Step
+from common.saga.program import Kind, Stage, Step, output_gradients, part_reads, part_writes, row_gradients
 
 FLOAT_BYTES = 4
 CONSTANT_BYTES = {"labels": 8, "masks": 1}
@@ -63,7 +63,7 @@ def step_cost(model: Model, step: Step) -> StepCost:
         bytes_per_ghost=sum(row_bytes(model, n) for n in sent),
         weight_bytes=sum(sizes[n] for n in step_parameters(model, step)),
         gradient_bytes=sum(sizes[n] for n in step_gradients(model, step)),
-        flops_per_vertex=sum(_part_flops(model, s) for s in (*step.recompute, *step.stages)),
+        flops_per_vertex=sum(_part_flops(model, step, s) for s in (*step.recompute, *step.stages)),
         flops_per_edge=_edge_flops(model, step) if step.kind is Kind.GATHER else 0,
     )
 
@@ -75,17 +75,41 @@ def _size(shape: tuple[int, ...]) -> int:
     return size
 
 
-def _part_flops(model: Model, stage: Stage) -> int:
-    """Linear maps: once forward, twice backward (by rows and by weights)."""
+def _part_flops(model: Model, step: Step, stage: Stage) -> int:
+    """Linear maps: once forward; backward once by weights and, where somebody wants them, once by rows."""
     if stage.kind is not Kind.APPLY:
         return 0
     widths = model.widths()[stage.layer]
     named = {"gathered": widths.gathered, "self": widths.hidden, "projected": widths.source}
-    inputs, flops = tuple(named[name] for name in model.reads(stage.layer, stage.part)), 0
-    for function in model.part(stage.layer, stage.part):
-        flops += function.flops(*inputs)
+    inputs, part = tuple(named[name] for name in model.reads(stage.layer, stage.part)), model.part(stage.layer, stage.part)
+    each: list[int] = []
+    owners: list[int] = []
+    for place, function in enumerate(part):
+        each.append(function.flops(*inputs))
+        owners += [place] if function.parameters(*inputs) else []
         inputs = (function.width(*inputs),)
-    return 2 * flops if stage.backward else flops
+    if not stage.backward:
+        return sum(each if _is_finished(model, step, stage) else each[:-1])
+    wanted = _wants_row_gradients(model, step, stage)
+    lowest = 0 if wanted or not owners else owners[0]
+    by_rows = [wanted or place > lowest or getattr(part[place], "pulls_rows", False) for place in range(len(part))]
+    return sum(each[place] * (1 + by_rows[place]) for place in range(lowest, len(part)))
+
+
+def _is_finished(model: Model, step: Step, stage: Stage) -> bool:
+    """Whether anybody reads what a forward part gives; of one that runs again for its tape alone the last function is
+    left out (see `compute`)."""
+    wrote, others = part_writes(model, stage.layer, stage.part), (*step.recompute, *step.stages)
+    read = {name for other in others if other.kind is Kind.APPLY for name in part_reads(model, other.layer, other.part)}
+    return wrote in read or wrote in step.writes or (wrote == "logits" and step.has_loss)
+
+
+def _wants_row_gradients(model: Model, step: Step, stage: Stage) -> bool:
+    names = (f"grad_input{stage.layer}",)
+    if stage.part == "update":
+        names = row_gradients(stage.layer, model.layers[stage.layer].reads)
+    pulled = {n for s in step.stages if s.backward for n in output_gradients(model, s.layer, s.part)}
+    return any(name in step.writes or name in pulled for name in names)
 
 
 def _edge_flops(model: Model, step: Step) -> int:
