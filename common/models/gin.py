@@ -4,6 +4,7 @@ Source: Xu et al. 2019 (arXiv:1810.00826), eq. 4.1; without batch norm (a norm o
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +48,8 @@ class SumThenLinear:
     """(gathered + (1 + eps) · self) W: linear in both terms, so both commute."""
 
     out: int
+    pulls_rows: ClassVar[bool] = True
+    """For eps its vjp needs the gradients of the rows, whoever wants them or not."""
 
     def _parts(self) -> tuple[GatheredAndSelf, Linear]:
         return GatheredAndSelf(), Linear(self.out, "weight1")

@@ -34,7 +34,8 @@ class TensorFunction(Protocol):
     def width(self, *widths: int) -> int: ...
     def parameters(self, *widths: int) -> tuple[Parameter, ...]: ...
     def flops(self, *widths: int) -> int:
-        """Of one row, forward; linear maps only: the rest is a few per value."""
+        """Of one row, forward; linear maps only: the rest is a few per value. A vjp costs as much again for the weights,
+        and for the rows where they are wanted, or always where the function says `pulls_rows = True`."""
         ...
 
     def forward(self, weights: Weights, masks: Masks, *rows: Array) -> Array: ...
@@ -162,6 +163,10 @@ class DropInputs:
     inner: TensorFunction
     rate: float
     layer: int = 0
+
+    @property
+    def pulls_rows(self) -> bool:
+        return bool(getattr(self.inner, "pulls_rows", False))
 
     def width(self, *widths: int) -> int:
         return self.inner.width(*widths)

@@ -31,25 +31,24 @@ def apply_edge_policies(raw: RawGraph, options: DatasetSpec) -> Edges:
     num_nodes = raw.num_nodes
     if num_nodes > _MAX_NODES:
         raise DatasetError(f"{num_nodes} vertices", f"at most {_MAX_NODES} can be told apart here", "split the graph")
-    sources, targets, duplicates = raw.sources, raw.targets, 0
+    sources, targets = raw.sources, raw.targets
     keys = sources * num_nodes + targets
-    first = np.unique(keys, return_index=True)[1]
-    duplicates = len(keys) - len(first)
-    removed = duplicates if _wants_dedup(options, raw) else 0
-    if removed:
-        kept = np.sort(first)
-        sources, targets, keys = sources[kept], targets[kept], keys[kept]
-    missing = _missing_reverse(keys, num_nodes)
-    reciprocity = _reciprocity(keys, sources, targets, num_nodes)
+    present, counts = np.unique(keys, return_counts=True)
+    removed = 0
+    if _wants_dedup(options, raw):
+        removed = len(keys) - len(present)
+        kept = np.sort(np.unique(keys, return_index=True)[1])
+        sources, targets, counts = sources[kept], targets[kept], np.ones_like(counts)
+    missing, reciprocity = _against_transpose(present, counts, num_nodes)
     directed = _is_directed(raw, options, reciprocity)
-    after_dedup = len(keys)
+    after_dedup = len(sources)
     if not directed and len(missing):
         sources, targets = (
             np.concatenate(pair) for pair in ((sources, missing // num_nodes), (targets, missing % num_nodes))
         )
     counts = {
         "edges_raw": raw.num_edges,
-        "duplicate_edges": duplicates,
+        "duplicate_edges": len(keys) - len(present),
         "duplicate_edges_removed": removed,
         "edges_after_dedup": after_dedup,
         "reverse_edges_added": 0 if directed else len(missing),
@@ -64,20 +63,24 @@ def _wants_dedup(options: DatasetSpec, raw: RawGraph) -> bool:
     return raw.edges_are_a_set if options.dedup == "auto" else bool(options.dedup)
 
 
-def _missing_reverse(keys: Array, num_nodes: int) -> Array:
-    """Keys of the edges that would make the graph undirected, sorted, each as often as it is missing."""
-    present, counts = np.unique(keys, return_counts=True)
-    wanted = present % num_nodes * num_nodes + present // num_nodes
-    place = np.minimum(np.searchsorted(present, wanted), max(len(present) - 1, 0))
-    found = np.where(present[place] == wanted, counts[place], 0) if len(present) else counts
-    return np.sort(np.repeat(wanted, np.maximum(counts - found, 0)))
+def _against_transpose(present: Array, counts: Array, num_nodes: int) -> tuple[Array, float]:
+    """What the graph lacks to be its own transpose, and the share of its edges whose reverse is there.
 
+    present  sorted keys of the edges, each once; counts: how often each is there
 
-def _reciprocity(keys: Array, sources: Array, targets: Array, num_nodes: int) -> float:
-    """Share of the edges between two different vertices whose reverse is there too; 1 when there are none."""
-    between = np.unique(keys[sources != targets])
-    reverse = between % num_nodes * num_nodes + between // num_nodes
-    return float(np.isin(reverse, between, assume_unique=True).mean()) if len(between) else 1.0
+    Missing keys are sorted, each as often as it is missing. Self loops are left out of the share, which is 1 when
+    there is no other edge.
+    """
+    if not len(present):
+        return present, 1.0
+    transposed = present % num_nodes * num_nodes + present // num_nodes
+    order = np.argsort(transposed, kind="stable")
+    wanted = transposed[order]
+    place = np.minimum(np.searchsorted(present, wanted), len(present) - 1)
+    found = np.where(present[place] == wanted, counts[place], 0)
+    between = present // num_nodes != present % num_nodes
+    share = float((found > 0)[between[order]].mean()) if between.any() else 1.0
+    return np.repeat(wanted, np.maximum(counts[order] - found, 0)), share
 
 
 def _is_directed(raw: RawGraph, options: DatasetSpec, reciprocity: float) -> bool:

@@ -4,7 +4,6 @@ Files of plain integers are parsed in pieces with NumPy; the first thing that is
 line-by-line reader, which names the line it stumbles over. Both give the same edges.
 """
 
-import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ TARGET_HEADERS = ("target", "dst", "to", "v", "dst_id", "target_id", "targetnode
 
 _PLAIN = b"0123456789 \t,\n"
 _BLANKS = bytes.maketrans(b",\t", b"  ")
-_HOLLOW = re.compile(rb",[ \t]*[,\n]|\n[ \t]*,|\t[ ]*\t|\t[ ]*\n|\A[ \t]*,|[,\t]\Z")
 _PIECE_BYTES = 16 << 20
 _SAFE_DIGITS = 18
 
@@ -146,7 +144,7 @@ def _notes(path: Path, header: Line | None, columns: tuple[int, int], width: int
 
 def _plain_table(body: bytes, lines_before: int) -> tuple[Array, Array] | None:
     """int64 [E, k] and the line of each row, when the body is nothing but integers and separators; else None."""
-    if body.translate(None, _PLAIN) or _HOLLOW.search(body):
+    if body.translate(None, _PLAIN) or _has_empty_fields(body):
         return None
     tables, all_lines = [], []
     for piece in _pieces(body):
@@ -163,6 +161,18 @@ def _plain_table(body: bytes, lines_before: int) -> tuple[Array, Array] | None:
     if not tables:
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
     return np.concatenate(tables), np.concatenate(all_lines)
+
+
+def _has_empty_fields(body: bytes) -> bool:
+    """Two commas, or two tabs, with nothing between them, or one at the end of a line: an id is missing there."""
+    if b"," in body:
+        dense = body.translate(None, b" \t")
+        if dense[:1] == b"," or dense[-1:] == b"," or any(mark in dense for mark in (b",,", b",\n", b"\n,")):
+            return True
+    if b"\t" in body:
+        dense = body.translate(None, b" ")
+        return dense[-1:] == b"\t" or b"\t\t" in dense or b"\t\n" in dense
+    return False
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
