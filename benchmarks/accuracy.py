@@ -53,7 +53,7 @@ def default_folder() -> Path:
     return Path(os.environ.get("DORYLUS_REAL_DATA", beside))
 
 
-def test_accuracy(case: Case, seed: int, folder: Path, cache: Path) -> tuple[float, float]:
+def accuracy_of(case: Case, seed: int, folder: Path, cache: Path) -> tuple[float, float]:
     """(percent, seconds)."""
     flags = flag_layer({"model.name": case.model, "training.seed": str(seed)})
     resolved = load_job(str(folder / f"planetoid_{case.dataset}"), flags, Path.cwd())
@@ -72,7 +72,7 @@ def measure(folder: Path, seeds: range) -> list[dict[str, object]]:
             if not (folder / f"planetoid_{case.dataset}").is_dir():
                 rows.append({"case": case.name, "mean": None, "goal": case.goal, "published": case.published})
                 continue
-            runs = pool.starmap(test_accuracy, [(case, seed, folder, Path(cache)) for seed in seeds])
+            runs = pool.starmap(accuracy_of, [(case, seed, folder, Path(cache)) for seed in seeds])
             found = [accuracy for accuracy, _ in runs]
             rows.append(
                 {

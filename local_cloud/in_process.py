@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from common import plugins
 from common.passes import Pass, predict
 from common.saga.arrays import Array
-from common.sharding import shard
+from common.sharding import join, shard
 from common.trace import StepRecord
 from common.wire import messages
 from common.wire.channel import Faults, InMemoryNetwork, Reply, Traffic
@@ -33,7 +33,7 @@ from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.initial_weights import initial_weights
 from parameter_server.optimizers import make_optimizer
 from parameter_server.server import ClockKeeper, ParameterServer
-from parameter_server.training_clock import ClockSettings, Stopped, TrainingClock, check_valid_mask
+from parameter_server.training_clock import ClockSettings, ClockState, Stopped, TrainingClock, check_valid_mask
 from parameter_server.weight_store import WeightStore
 
 BACKENDS = "graph_server.backends"
@@ -47,11 +47,14 @@ class Watch:
     on_epoch: Callable[[EpochMetrics], None] = lambda _: None
     record: Callable[[StepRecord], None] = lambda _: None
     stoppable: Callable[[Callable[[], None]], None] = lambda _: None
+    """Called inside the loop, in the task whose cancellation ends the run at once."""
+    cut_short: Callable[["RunResult"], None] = lambda _: None
+    """Called before an error or a cancellation is raised: what there is."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """logits [V, classes] in relabelled order, of the best version; None if the run failed before any was evaluated."""
+    """logits [V, classes] in relabelled order, of the best version; None if the run failed or was cut short."""
 
     stopped: Stopped
     best: Mapping[str, Array] | None
@@ -68,7 +71,17 @@ def run_in_process(
     """Train to the end. Raises the first error of a role; Ctrl-C is the caller's, through `watch.stoppable`."""
     # One BLAS thread per task, whatever the environment says: the number of threads changes a product's last bits.
     with threadpool_limits(limits=1):
-        return asyncio.run(_Run(job, watch or Watch(), faults, dtype).run())
+        try:
+            return asyncio.run(_Run(job, watch or Watch(), faults, dtype).run())
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from errors
+
+
+def first_error(error: BaseException) -> BaseException:
+    """What went wrong first, out of the groups that task groups wrap around it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 class _Run:
@@ -78,17 +91,32 @@ class _Run:
         cluster = job.spec.cluster
         self.num_shards, self.num_servers = cluster.num_parameter_servers, cluster.num_graph_servers
         self.book: PartitionBook = deal_folder(job.folder, self.num_servers)
+        self.clock = TrainingClock(clock_settings(job), job.num_intervals)
+        self.stores: list[WeightStore] = []
 
     async def run(self) -> RunResult:
         keeper = self._parameter_servers()
         servers, partitions = self._graph_servers()
         self.watch.stoppable(keeper.request_stop)
-        async with asyncio.TaskGroup() as group:
-            for server in servers:
-                group.create_task(server.run())
-            await keeper.start()
-        assert keeper.stopped is not None
-        return await self._result(keeper.stopped, partitions)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for server in servers:
+                    group.create_task(server.run())
+                await keeper.start()
+            assert keeper.stopped is not None
+            return await self._result(keeper.stopped, partitions)
+        except BaseException as error:
+            self.watch.cut_short(self._what_there_is(first_error(error), partitions))
+            raise
+
+    def _what_there_is(self, error: BaseException, partitions: Sequence[Partition]) -> RunResult:
+        """Asks the weight stores themselves: after an error nobody answers a message."""
+        cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+        state = ClockState.STOPPED if cancelled else ClockState.FAILED
+        best, last = self.clock.best_version, min(store.version for store in self.stores)
+        stopped = Stopped(state, "stopped at once" if cancelled else str(error), best, last)
+        versions = [None if v is None else join([dict(s.pull(v) or {}) for s in self.stores]) for v in (best, last)]
+        return self._with_counts(stopped, partitions, best=versions[0], last=versions[1] or {}, logits=None)
 
     def _parameter_servers(self) -> ClockKeeper:
         training, model = self.job.spec.training, self.job.programs.model
@@ -97,12 +125,12 @@ class _Run:
         servers = []
         for number in range(self.num_shards):
             rows = shard(weights, self.num_shards, number)
-            servers.append(ParameterServer(WeightStore(rows, optimizer, self.job.num_intervals)))
+            self.stores.append(WeightStore(rows, optimizer, self.job.num_intervals))
+            servers.append(ParameterServer(self.stores[-1]))
             channel = self.network.join(f"parameter{number}", servers[-1].answer)
             if number == 0:
                 client = ParameterClient(channel, num_parameter_servers=self.num_shards)
-        clock = TrainingClock(clock_settings(self.job), self.job.num_intervals)
-        servers[0].keeper = ClockKeeper(clock, client, self.watch.on_epoch, self.num_shards)
+        servers[0].keeper = ClockKeeper(self.clock, client, self.watch.on_epoch, self.num_shards)
         return servers[0].keeper
 
     def _graph_servers(self) -> tuple[list[GraphServer], list[Partition]]:
@@ -146,15 +174,19 @@ class _Run:
             best, _ = await weights.weights(stopped.best_version)
             if stopped.state.value != "Failed":
                 logits = await self._logits(GraphClient(channel), predict(stopped.last_version, stopped.best_version))
-        return RunResult(
-            stopped,
-            best,
-            last,
-            logits,
-            self.network.traffic,
-            tuple(len(p.own) for p in partitions),
-            tuple(p.in_edges.num_ghosts for p in partitions),
-        )
+        return self._with_counts(stopped, partitions, best=best, last=last, logits=logits)
+
+    def _with_counts(
+        self,
+        stopped: Stopped,
+        partitions: Sequence[Partition],
+        *,
+        best: Mapping[str, Array] | None,
+        last: Mapping[str, Array],
+        logits: Array | None,
+    ) -> RunResult:
+        intervals, ghosts = (len(p.own) for p in partitions), (p.in_edges.num_ghosts for p in partitions)
+        return RunResult(stopped, best, last, logits, self.network.traffic, tuple(intervals), tuple(ghosts))
 
     async def _logits(self, graph: GraphClient, pass_: Pass) -> Array:
         blocks = [

@@ -8,7 +8,7 @@ from common import plugins, spec_file
 from common.errors import SpecError
 from common.job_spec import DatasetSpec, job_name_from
 from common.resolve_spec import Layer, ResolvedSpec, refuse_unbuilt, resolve
-from graph_server.datasets.dataset import reader_defaults
+from graph_server.ingest.dataset import reader_defaults
 
 MODELS = "common.models"
 

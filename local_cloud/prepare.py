@@ -14,12 +14,12 @@ from common.saga.cost import tensor_width
 from common.saga.layer import Model, ModelOptions
 from common.saga.loss import LossOptions, balanced_weights, loss_options
 from common.saga.program import Kind, Programs, derive
-from graph_server.datasets.dataset import Dataset, prepare
 from graph_server.graph.cache import load_or_build
 from graph_server.graph.csr import EdgeList
 from graph_server.graph.cut import make_cut, num_intervals_auto
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.graph_folder import write_graph_folder
+from graph_server.ingest.dataset import Dataset, prepare
 from local_cloud.load_job import MODELS
 from local_cloud.observer import Observer
 

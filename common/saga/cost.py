@@ -81,7 +81,10 @@ def _part_flops(model: Model, step: Step, stage: Stage) -> int:
         return 0
     widths = model.widths()[stage.layer]
     named = {"gathered": widths.gathered, "self": widths.hidden, "projected": widths.source}
-    inputs, part = tuple(named[name] for name in model.reads(stage.layer, stage.part)), model.part(stage.layer, stage.part)
+    inputs, part = (
+        tuple(named[name] for name in model.reads(stage.layer, stage.part)),
+        model.part(stage.layer, stage.part),
+    )
     each: list[int] = []
     owners: list[int] = []
     for place, function in enumerate(part):

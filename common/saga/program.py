@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from common.saga.gathers import WeightedSum
 from common.saga.layer import Layer, Model, part_width
 
 
@@ -174,8 +175,9 @@ def commuted(model: Model, hoisted: Iterable[int]) -> Model:
 
 def _commuted(layer: Layer, model: Model, n: int) -> Layer:
     first, gathered = layer.update[0], model.widths()[n].gathered
-    movable = layer.reads[0] == "gathered" and not layer.project and not layer.edge and hasattr(first, "commuted")
-    if not movable or part_width((first,), *_first_inputs(layer, model, n)) >= gathered:
+    behind_a_sum = isinstance(layer.gather, WeightedSum) and layer.reads[0] == "gathered" and not layer.project
+    narrows = part_width((first,), *_first_inputs(layer, model, n)) < gathered
+    if not (behind_a_sum and narrows and hasattr(first, "commuted")):
         return layer
     project, stays, reads = cast(Any, first).commuted()
     return replace(layer, project=(project,), update=(stays, *layer.update[1:]), reads=reads)

@@ -1,1 +1,1 @@
-"""Datasets: one file per on-disk format in `formats/`, and the policies every format goes through."""
+"""One file per on-disk format, each with LOOKS_FOR, DEFAULTS, detect and read; `base.py` is what a reader hands over."""

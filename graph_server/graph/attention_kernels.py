@@ -6,7 +6,8 @@ Per head, with e = leaky(s_u + t_v), m the attention dropout of the edge (0 or i
   backward   dz_u = sum of a·m·g_v      ds_u = z_u · (sum of a·m·l'·g_v) - sum of a·l'·(g·out)_v
              dt_v = g_v · q_v - (g·out)_v · q1_v
 Self loops come last. exp and log are one function each for every path: this file holds them, for numba's cache only
-notices edits in a kernel's own file. Source: Velickovic et al. 2018; the sums q and q1 avoid a second walk.
+notices edits in a kernel's own file. Constants bear the array's dtype: with a bare 0 or 1 numba widens float32 to
+float64. Source: Velickovic et al. 2018; the sums q and q1 avoid a second walk.
 """
 
 import math
@@ -164,7 +165,7 @@ def attention_forward(
                     kept[h] = scale if keep(keys, threshold, ids[u], ids[v], h) else 0
             _forward_edge(table[u], t[v], top, kept, slope, shape, out[v], saved[v], total)
         for h in range(heads):
-            inverse = 1 / total[h]
+            inverse = total.dtype.type(1) / total[h]
             saved[v, hd + h] *= inverse
             saved[v, hd + heads + h] = top[h] + log(total[h])
             for k in range(h * d, h * d + d):
@@ -180,7 +181,7 @@ def _backward_edge(row, s, kept, slope, shape, grad, second, dot):
     for h in range(heads):
         x = s[h] + row[hd + heads + h]
         # a probability is at most 1: exact in pipe mode, and stale rows, which may disagree, stay finite
-        a = exp(min((x if x > 0 else x * slope) - row[hd + 2 * heads + h], x * 0))
+        a = exp(min((x if x > 0 else x * slope) - row[hd + 2 * heads + h], row.dtype.type(0)))
         p = a if x > 0 else a * slope
         dot[h] += p * row[hd + h]
         am, pm = a * kept[h], p * kept[h]

@@ -23,6 +23,8 @@ def factors(gather: Gather, in_degree: Array, add_loop: Array, dtype: Any) -> Fa
     ones = np.ones(len(degree), dtype)
     if not isinstance(gather, WeightedSum) or gather.norm == "sum":
         return Factors(ones[:, None], ones[:, None])
-    power = -0.5 if gather.norm == "sym" else -1.0
-    scaled = np.where(degree > 0, np.maximum(degree, 1).astype(np.float64) ** power, 0.0).astype(dtype)
+    at_least_one = np.maximum(degree, 1).astype(np.float64)
+    # Root and quotient are rounded exactly on every CPU, a power is not.
+    inverse = 1.0 / (np.sqrt(at_least_one) if gather.norm == "sym" else at_least_one)
+    scaled = np.where(degree > 0, inverse, 0.0).astype(dtype)
     return Factors(scaled[:, None] if gather.norm == "sym" else ones[:, None], scaled[:, None])

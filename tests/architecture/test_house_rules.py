@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.architecture.tree import functions, python_files, room_files, text, tree
 
-UNPICKLER = Path("graph_server/datasets/restricted_unpickler.py")
+UNPICKLER = Path("graph_server/ingest/restricted_unpickler.py")
 READERS_OF_THE_ENVIRONMENT = ("cli", "local_cloud", "lambda_functions", "benchmarks", "infra")
 
 Rule = Callable[[ast.AST], str | None]

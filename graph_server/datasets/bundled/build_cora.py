@@ -24,7 +24,7 @@ import scipy.sparse
 
 from common.errors import DatasetError
 from graph_server.datasets.base import Array
-from graph_server.datasets.masks import draw_public_style_split
+from graph_server.ingest.masks import draw_public_style_split
 
 REQUIREMENT = "graphdatascience==2.2"
 NODES = "graphdatascience/resources/cora/cora_nodes.parquet.gzip"

@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import DatasetError
 from graph_server.datasets.bundled import build_cora
-from graph_server.datasets.detect import BUNDLED_FOLDER, bundled_names
+from graph_server.ingest.detect import BUNDLED_FOLDER, bundled_names
 from tests.graph_server.datasets.folders import load
 
 

@@ -8,7 +8,7 @@ import scipy.sparse
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.formats import gnn_benchmark
+from graph_server.datasets import gnn_benchmark
 from tests.graph_server.datasets.folders import csr_pieces, load, write_npz
 
 

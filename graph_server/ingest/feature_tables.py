@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow
 import pyarrow.csv
 
-from graph_server.datasets.archives import load_npy
+from graph_server.ingest.archives import load_npy
 from graph_server.datasets.base import Array, damaged
-from graph_server.datasets.ids import ID_HEADERS, parse_ids
-from graph_server.datasets.text import (
+from graph_server.ingest.ids import ID_HEADERS, parse_ids
+from graph_server.ingest.text import (
     MISSING,
     Line,
     find_column,

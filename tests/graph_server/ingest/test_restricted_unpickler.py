@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import DatasetError
-from graph_server.datasets.restricted_unpickler import load_pickle
+from graph_server.ingest.restricted_unpickler import load_pickle
 from tests.examples import examples
 
 

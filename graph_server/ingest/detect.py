@@ -9,8 +9,8 @@ from common import plugins
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 
-FORMATS = "graph_server.datasets.formats"
-BUNDLED_FOLDER = Path(__file__).parent / "bundled"
+FORMATS = "graph_server.datasets"
+BUNDLED_FOLDER = Path(__file__).parents[1] / "datasets" / "bundled"
 
 
 def bundled_names() -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def find_format(options: DatasetSpec, path: Path) -> tuple[str, ModuleType]:
     raise DatasetError(
         what=f"{path} has no known format: {describe(path)}",
         why=f"looked for {looked_for}",
-        fix="convert it to one of these, or add a file to graph_server/datasets/formats/",
+        fix="convert it to one of these, or add a file to graph_server/datasets/",
     )
 
 

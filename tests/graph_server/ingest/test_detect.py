@@ -7,7 +7,7 @@ import pytest
 
 from common import plugins
 from common.errors import DatasetError, SpecError
-from graph_server.datasets.detect import FORMATS
+from graph_server.ingest.detect import FORMATS
 from tests.graph_server.datasets.folders import load, write_folder, write_npz, write_planetoid
 
 

@@ -33,13 +33,13 @@ def apply_edge_policies(raw: RawGraph, options: DatasetSpec) -> Edges:
         raise DatasetError(f"{num_nodes} vertices", f"at most {_MAX_NODES} can be told apart here", "split the graph")
     sources, targets = raw.sources, raw.targets
     keys = sources * num_nodes + targets
-    present, counts = np.unique(keys, return_counts=True)
+    present, times = np.unique(keys, return_counts=True)
     removed = 0
     if _wants_dedup(options, raw):
         removed = len(keys) - len(present)
         kept = np.sort(np.unique(keys, return_index=True)[1])
-        sources, targets, counts = sources[kept], targets[kept], np.ones_like(counts)
-    missing, reciprocity = _against_transpose(present, counts, num_nodes)
+        sources, targets, times = sources[kept], targets[kept], np.ones_like(times)
+    missing, reciprocity = _against_transpose(present, times, num_nodes)
     directed = _is_directed(raw, options, reciprocity)
     after_dedup = len(sources)
     if not directed and len(missing):

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import DatasetError
-from graph_server.datasets.archives import load_npy
+from graph_server.ingest.archives import load_npy
 from graph_server.datasets.base import Array
-from graph_server.datasets.ids import exact_ids, parse_ids, text_ids
-from graph_server.datasets.text import Line, is_comment_or_blank, is_number, line_error, lines_of, read_text_bytes
+from graph_server.ingest.ids import exact_ids, parse_ids, text_ids
+from graph_server.ingest.text import Line, is_comment_or_blank, is_number, line_error, lines_of, read_text_bytes
 
 SOURCE_HEADERS = ("source", "src", "from", "u", "src_id", "source_id", "sourcenodeid", "fromnodeid", "node1", "head")
 TARGET_HEADERS = ("target", "dst", "to", "v", "dst_id", "target_id", "targetnodeid", "tonodeid", "node2", "tail")

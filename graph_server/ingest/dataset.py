@@ -14,12 +14,12 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.datasets.base import MASK_NAMES, Array, RawGraph, ReaderDefaults
-from graph_server.datasets.detect import find_format, locate
-from graph_server.datasets.edge_policies import apply_edge_policies
-from graph_server.datasets.feature_policies import apply_feature_policies
-from graph_server.datasets.fingerprint import fingerprint
-from graph_server.datasets.label_policies import Classes, apply_label_policies
-from graph_server.datasets.masks import BITS, check_masks, draw_split
+from graph_server.ingest.detect import find_format, locate
+from graph_server.ingest.edge_policies import apply_edge_policies
+from graph_server.ingest.feature_policies import apply_feature_policies
+from graph_server.ingest.fingerprint import fingerprint
+from graph_server.ingest.label_policies import Classes, apply_label_policies
+from graph_server.ingest.masks import BITS, check_masks, draw_split
 
 
 @dataclass(frozen=True)

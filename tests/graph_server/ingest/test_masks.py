@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import DatasetError
-from graph_server.datasets.masks import as_mask, draw_split
+from graph_server.ingest.masks import as_mask, draw_split
 from tests.examples import examples
 from tests.graph_server.datasets.folders import applied, masks, raw_graph
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from common.errors import DatasetError
-from graph_server.datasets.feature_policies import available_memory_bytes, check_memory
+from graph_server.ingest.feature_policies import available_memory_bytes, check_memory
 from tests.graph_server.datasets.folders import applied, masks, raw_graph
 
 SPLIT = masks([0, 1], [2], [3])

@@ -18,10 +18,10 @@ import numpy as np
 import scipy.sparse
 
 from common.job_spec import DatasetSpec
-from graph_server.datasets.archives import load_npz, member_names
+from graph_server.ingest.archives import load_npz, member_names
 from graph_server.datasets.base import MASK_NAMES, Array, RawGraph, damaged
-from graph_server.datasets.defaults import CITATION_GRAPHS
-from graph_server.datasets.masks import as_mask
+from graph_server.ingest.defaults import CITATION_GRAPHS
+from graph_server.ingest.masks import as_mask
 
 LOOKS_FOR = "gnn-benchmark: one .npz with adj_data, adj_indices, adj_indptr, adj_shape"
 DEFAULTS = CITATION_GRAPHS

@@ -16,14 +16,14 @@ import numpy as np
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.archives import load_npy
+from graph_server.ingest.archives import load_npy
 from graph_server.datasets.base import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
-from graph_server.datasets.edge_text import EdgeTable, lines_of_head, read_edges
-from graph_server.datasets.feature_tables import FeatureTable, read_features
-from graph_server.datasets.label_tables import LabelTable, read_id_list, read_labels
-from graph_server.datasets.masks import as_mask
-from graph_server.datasets.node_index import NodeIndex, unique_index, unknown_ids
-from graph_server.datasets.text import read_head
+from graph_server.ingest.edge_text import EdgeTable, lines_of_head, read_edges
+from graph_server.ingest.feature_tables import FeatureTable, read_features
+from graph_server.ingest.label_tables import LabelTable, read_id_list, read_labels
+from graph_server.ingest.masks import as_mask
+from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
+from graph_server.ingest.text import read_head
 
 LOOKS_FOR = "edge list: a folder with edges.{csv,tsv,txt,npy}, features.{csv,npy} and labels.{csv,npy}"
 DEFAULTS: ReaderDefaults = {}

@@ -1,0 +1,52 @@
+"""What Ctrl-C does while a job trains: the first ends it at the next pause, the second at once."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from local_cloud.observer import Observer
+
+FIRST = "stopping after this epoch; press Ctrl-C again to stop at once"
+
+
+class CtrlC:
+    """Around a run; does nothing in a thread that gets no signals. Hand `stoppable` to the run's Watch."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._stop: Callable[[], None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._run: asyncio.Task[Any] | None = None
+        self._presses = 0
+        self._before: Any = None
+
+    def stoppable(self, stop: Callable[[], None]) -> None:
+        self._stop, self._loop, self._run = stop, asyncio.get_running_loop(), asyncio.current_task()
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._pressed)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _pressed(self, number: int, frame: FrameType | None) -> None:
+        self._presses += 1
+        if self._loop is None or self._loop.is_closed() or self._presses > 2:
+            raise KeyboardInterrupt
+        # A signal interrupts anything, such as a write to the terminal: what is to be done waits for the loop's turn.
+        self._loop.call_soon_threadsafe(self._end_soon if self._presses == 1 else self._end_now)
+
+    def _end_soon(self) -> None:
+        assert self._stop is not None
+        self._stop()
+        self._observer.note(FIRST)
+
+    def _end_now(self) -> None:
+        if self._run is not None:
+            self._run.cancel()

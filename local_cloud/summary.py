@@ -1,0 +1,72 @@
+"""The summary of a job: one struct, written to summary.json and printed by --json."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from common.wire.channel import Traffic
+from local_cloud.observer import EpochReport
+
+LINKS = ("graph_graph", "graph_lambda", "parameter_lambda", "parameter_graph")
+
+
+class LinkBytes(msgspec.Struct, frozen=True):
+    """payload: raw row, weight and gradient buffers; overhead: everything else."""
+
+    payload: int = 0
+    overhead: int = 0
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a job that ended, in whatever way. Metrics are those of the best weights version, over the user's masks; None
+    if nothing was evaluated, or the mask is empty."""
+
+    job_id: str
+    run_dir: str
+    state: Literal["Completed", "Stopped", "Failed"]
+    metric_name: str = "accuracy"
+    test_accuracy: float | None = None
+    valid_accuracy: float | None = None
+    best_epoch: int | None = None
+    epochs: int = 0
+    """Epochs done."""
+    seconds: float
+    """From the command to the summary, reading and cutting included."""
+    epoch_seconds_median: float | None = None
+    weights_sha256: str | None = None
+    """Of the last weights."""
+    cut_sha256: str
+    bit_reproducible: bool = True
+    tasks: int = 0
+    """Tensor tasks done."""
+    relaunches: int = 0
+    lost_leases: int = 0
+    max_staleness: int = 0
+    bytes_moved: dict[str, LinkBytes]
+    lambda_gb_seconds: float = 0.0
+    lambda_requests: int = 0
+    cost_usd: float | None = None
+    """None: this version has no prices."""
+    peak_pss_bytes: int = 0
+    restarts: int = 0
+    failure_reason: str | UnsetType = UNSET
+    """Only of a job that failed."""
+
+
+def epoch_seconds_median(reports: Sequence[EpochReport]) -> float | None:
+    return statistics.median(report.seconds for report in reports) if reports else None
+
+
+def bytes_moved(traffic: Traffic | None) -> dict[str, LinkBytes]:
+    """Of the links between roles that train; what the launcher asks, and a parameter server of itself, is left out."""
+    payload: Mapping[str, int] = {} if traffic is None else traffic.payload
+    overhead: Mapping[str, int] = {} if traffic is None else traffic.overhead
+    return {link: LinkBytes(payload.get(link, 0), overhead.get(link, 0)) for link in LINKS}
+
+
+def to_json(summary: Summary) -> str:
+    """Indented, in the order of the fields, ending in a newline."""
+    return msgspec.json.format(msgspec.json.encode(summary), indent=2).decode() + "\n"
