@@ -4,7 +4,7 @@ Without a dataset widths are letters: F features, H hidden, C classes. They are 
 every letter's share can be read off again, and in which F > H > C, so that narrowing decides as it usually does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -62,12 +62,10 @@ def model_names() -> tuple[str, ...]:
     return plugins.names(MODELS)
 
 
-def explain_symbols(model: str, flags: Layer) -> Explanation:
-    """Raises SpecError for an unknown model, and for flags that need a dataset to mean something."""
-    defaults = plugins.load(MODELS, model).DEFAULTS
-    nested = {key.partition(".")[2]: value for key, value in defaults.items() if key.startswith("model.")}
-    stand_in = Layer("no dataset", {"dataset": {"path": "none"}, "model": nested}, is_default=True)
-    resolved = resolve([stand_in, _named(model), flags])
+def explain_letters(flags: Layer) -> Explanation:
+    """`flags` name the model. Raises SpecError for an unknown one, and for what needs a dataset to mean something."""
+    stand_in = Layer("no dataset", {"dataset": {"path": "none"}}, is_default=True)
+    resolved = resolve([stand_in, flags])
     refuse_unbuilt(resolved)
     spec = resolved.spec
     declared = _with_letters(spec)
@@ -78,11 +76,9 @@ def explain_symbols(model: str, flags: Layer) -> Explanation:
     return _explanation(spec, declared, programs, notes=letters)
 
 
-def explain_dataset(
-    model: str, dataset: str, flags: Layer, *, base_folder: Path, cache_dir: Path, observer: Observer
-) -> Explanation:
-    """Reads and cuts the dataset as a training would. Raises what `load_job` and `prepare_job` raise."""
-    resolved = load_job(None, _joined(flags, model, dataset), base_folder)
+def explain_dataset(flags: Layer, *, base_folder: Path, cache_dir: Path, observer: Observer) -> Explanation:
+    """`flags` name model and dataset, which is read and cut as a training would. Raises what that raises."""
+    resolved = load_job(None, flags, base_folder)
     job = prepare_job(resolved.spec, base_folder=base_folder, cache_dir=cache_dir, observer=observer)
     declared = declare_model(
         job.spec, num_features=job.folder.manifest.num_features, num_classes=job.folder.manifest.num_classes
@@ -173,15 +169,3 @@ def _commuted(declared: Model, programs: Programs, *, letters: bool) -> list[str
         why = f"{in_letters(wide)} > {in_letters(narrow)}" if letters else f"{wide} > {narrow}"
         said.append(f"layer {n} multiplies before it gathers, because {why}; --no-commute undoes that")
     return said
-
-
-def _named(model: str) -> Layer:
-    return Layer("command line", {"model": {"name": model}})
-
-
-def _joined(flags: Layer, model: str, dataset: str) -> Layer:
-    """The flags, with the model and the dataset among them."""
-    values: dict[str, Mapping[str, object]] = {name: dict(group) for name, group in flags.values.items()}  # type: ignore[call-overload]
-    values["model"] = {**values.get("model", {}), "name": model}
-    values["dataset"] = {**values.get("dataset", {}), "path": dataset}
-    return Layer(flags.source, values, flags=flags.flags)

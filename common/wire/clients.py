@@ -34,6 +34,13 @@ class ParameterClient:
             self._weights, self._version = join(shards), version
             return self._weights, sum(array.nbytes for array in self._weights.values())
 
+    def remember(self, version: int, weights: Mapping[str, Array]) -> None:
+        """Weights a warm container kept: they need not be fetched again."""
+        self._version, self._weights = version, dict(weights)
+
+    def remembered(self) -> tuple[int, dict[str, Array]]:
+        return self._version, self._weights
+
     async def push(self, gradients: Mapping[str, Array], *, pass_: Pass, stage: str, interval: int) -> int:
         """Returns when every shard has them; the bytes sent."""
         names = tuple(sorted(gradients))

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from common.passes import Pass
+from common.task_job import TaskJob
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -113,6 +114,81 @@ class Rows(Message):
     """Buffer: [rows, width]."""
 
 
+class LeaseHello(Message):
+    """Function -> graph server, first of all; answered with LeaseWelcome. `held`: constants its warm container keeps."""
+
+    generation: Count
+    lease: Count
+    kernels: str
+    memory_mb: Count
+    held: tuple[tuple[Count, str], ...]
+
+
+class LeaseWelcome(Message):
+    job: TaskJob
+
+
+class NextTask(Message):
+    """Function -> graph server: slot `slot` is free. Answered with Task when there is one, or LeaseOver. `ask` counts
+    the slot's requests: the same ask gets the same answer. `evicted`: constants the function no longer keeps."""
+
+    generation: Count
+    lease: Count
+    slot: Count
+    ask: Count
+    evicted: tuple[tuple[Count, str], ...] = ()
+
+
+class Task(Message):
+    """Buffers: the constants it lacks, then the rows, each [n, width], in the order of the names."""
+
+    pass_: Pass
+    position: Count
+    interval: Count
+    attempt: Count
+    constants: tuple[str, ...]
+    rows: tuple[str, ...]
+
+
+class TaskDone(Message):
+    """Function -> graph server, its gradients being with the parameter servers; answered as NextTask. Buffers: the
+    output rows, in the order of `names`."""
+
+    generation: Count
+    lease: Count
+    slot: Count
+    ask: Count
+    pass_: Pass
+    position: Count
+    interval: Count
+    names: tuple[str, ...]
+    sums: dict[str, float]
+    seconds: float
+    weights_bytes: Count
+    gradient_bytes: Count
+    evicted: tuple[tuple[Count, str], ...] = ()
+
+
+class TaskError(Message):
+    """Function -> graph server: the task's own code raised; answered as NextTask."""
+
+    generation: Count
+    lease: Count
+    slot: Count
+    ask: Count
+    pass_: Pass
+    position: Count
+    interval: Count
+    error: str
+    evicted: tuple[tuple[Count, str], ...] = ()
+
+
+class LeaseOver(Message):
+    """No more tasks for this slot."""
+
+    reason: str
+
+
 AnyMessage = (
     Done
     | Refused
@@ -127,4 +203,11 @@ AnyMessage = (
     | KeepVersion
     | PullRows
     | Rows
+    | LeaseHello
+    | LeaseWelcome
+    | NextTask
+    | Task
+    | TaskDone
+    | TaskError
+    | LeaseOver
 )

@@ -157,6 +157,13 @@ class Scheduler:
             case PassKind.PREDICT:
                 return self._programs.predict.steps
 
+    def stories(self) -> list[str]:
+        """Where each interval is, and every event that touched it: what to read when nothing goes on."""
+        return [
+            f"interval {p.interval}, {p.state.name}, step {p.position}: {' · '.join(p.story)}"
+            for p in self._intervals.values()
+        ]
+
     def validate(self) -> None:
         """For tests: what must hold between any two events."""
         running = [p for p in self._intervals.values() if p.state is State.RUNNING]

@@ -1,0 +1,19 @@
+"""The command `dorylus`: arguments in, words out."""
+
+import click
+
+from cli.explain import explain
+from cli.train import train
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="dorylus", prog_name="dorylus", message="%(prog)s %(version)s")
+def main() -> None:
+    """Train graph neural networks on the whole graph."""
+
+
+main.add_command(train)
+main.add_command(explain)
+
+if __name__ == "__main__":
+    main()

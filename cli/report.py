@@ -1,0 +1,52 @@
+"""How a training ended, in a few lines: plain, or as a table on a terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from local_cloud.summary import Summary
+
+
+def result_lines(summary: Summary) -> list[str]:
+    rows = _rows(summary)
+    width = max(len(name) for name, _ in rows)
+    return [f"{name:<{width}}  {value}" for name, value in rows]
+
+
+def show_result(summary: Summary) -> None:
+    table = Table(show_header=False)
+    for name, value in _rows(summary):
+        table.add_row(name, value)
+    Console().print(table)
+
+
+def _rows(summary: Summary) -> list[tuple[str, str]]:
+    rows = [("state", summary.state)]
+    if isinstance(summary.failure_reason, str):
+        rows.append(("reason", summary.failure_reason))
+    if summary.best_epoch is not None:
+        rows.append(("test accuracy", _percent(summary.test_accuracy)))
+        rows.append(("valid accuracy", _percent(summary.valid_accuracy)))
+        rows.append(("best epoch", f"{summary.best_epoch} of {summary.epochs}"))
+    else:
+        rows.append(("epochs", str(summary.epochs)))
+    median = summary.epoch_seconds_median
+    rows.append(("seconds", f"{summary.seconds:.1f}" + ("" if median is None else f", {median:.3f} an epoch")))
+    rows.append(("run folder", _shown(summary.run_dir)))
+    return rows
+
+
+def _percent(share: float | None) -> str:
+    return "no vertex in the mask" if share is None else f"{100 * share:.2f} %"
+
+
+def _shown(folder: str) -> str:
+    """From here, where it lies below."""
+    path = Path(folder)
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else folder

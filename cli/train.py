@@ -1,0 +1,60 @@
+"""`dorylus train [TARGET]`: train a model, show how it goes, say how it ended."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli.failures import ERROR, STOPPED, in_words
+from cli.progress import watching
+from cli.report import result_lines, show_result
+from cli.settings import GroupedCommand, setting_options, typed
+
+HELP = """Train a model on a whole graph.
+
+TARGET is a bundled dataset (dorylus train cora), a job spec (job.yaml), or a dataset: a file or a folder, whose format
+is detected. Flags win over the job spec, which wins over defaults. Results go into a run folder under runs/."""
+
+
+def _train(
+    target: str | None, run_dir: Path | None, cache_dir: Path | None, quiet: bool, as_json: bool, **settings: object
+) -> None:
+    # Here, not above: the machinery takes a second to load, and --help needs none of it.
+    from graph_server.graph.cache import default_cache_dir
+    from local_cloud.load_job import load_job, need_a_target
+    from local_cloud.summary import to_json
+    from local_cloud.training import RunOptions, train_job
+
+    with in_words(interrupted="stopped before training began; nothing was kept"):
+        flags = typed(settings)
+        need_a_target(target, flags)
+        resolved = load_job(target, flags, Path.cwd())
+        with watching(resolved, silent=as_json or quiet) as observer:
+            summary = train_job(resolved, RunOptions(Path.cwd(), cache_dir or default_cache_dir(), run_dir), observer)
+    if as_json:
+        click.echo(to_json(summary), nl=False)
+    elif quiet or not sys.stdout.isatty():
+        click.echo("\n".join(result_lines(summary)))
+    else:
+        show_result(summary)
+    sys.exit({"Completed": 0, "Stopped": STOPPED}.get(summary.state, ERROR))
+
+
+train = GroupedCommand(
+    "train",
+    callback=_train,
+    help=HELP,
+    params=[
+        click.Argument(["target"], required=False),
+        click.Option(["--run-dir"], type=click.Path(path_type=Path), help="The run folder itself; new or empty."),
+        click.Option(
+            ["--cache-dir"],
+            type=click.Path(path_type=Path),
+            envvar="DORYLUS_CACHE",
+            help="Where cut graphs are kept. [default: the user's cache directory; also $DORYLUS_CACHE]",
+        ),
+        click.Option(["--quiet"], is_flag=True, help="Say only how it ended."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON, alone on stdout."),
+        *setting_options(),
+    ],
+)
