@@ -4,7 +4,7 @@ All of it goes to stderr; stdout is for results.
 """
 
 import sys
-import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,14 +33,14 @@ def watching(resolved: ResolvedSpec, *, silent: bool) -> Iterator[Observer]:
 
 
 class Rate:
-    """Epochs per second since training began."""
+    """Epochs per second, over the last few: the first one also makes the kernels."""
 
     def __init__(self) -> None:
-        self._began, self._epochs = time.monotonic(), 0
+        self._seconds: deque[float] = deque(maxlen=10)
 
-    def after_one_more(self) -> float:
-        self._epochs += 1
-        return self._epochs / max(time.monotonic() - self._began, 1e-9)
+    def after(self, report: EpochReport) -> float:
+        self._seconds.append(report.seconds)
+        return len(self._seconds) / max(sum(self._seconds), 1e-9)
 
 
 class Phases(Silent):
@@ -64,12 +64,11 @@ class Lines:
         pass
 
     def training_starts(self, job_id: str, run_dir: str, num_epochs: int) -> None:
-        self._rate = Rate()
         click.echo(f"training {self._job}, {num_epochs} epochs, into {run_dir}", err=True)
 
     def epoch_ended(self, report: EpochReport) -> None:
-        rate = self._rate.after_one_more()
-        if report.epoch % max(self._num_epochs // LINES, 1) == 0 or report.epoch in (1, self._num_epochs):
+        rate = self._rate.after(report)
+        if report.epoch % -(-self._num_epochs // LINES) == 0 or report.epoch in (1, self._num_epochs):
             width = len(str(self._num_epochs))
             click.echo(f"epoch {report.epoch:>{width}}/{self._num_epochs}  {_figures(report, rate)}", err=True)
 
@@ -90,11 +89,10 @@ class Bar:
         self.progress.update(self._line, description=what)
 
     def training_starts(self, job_id: str, run_dir: str, num_epochs: int) -> None:
-        self._rate = Rate()
         self.progress.update(self._line, description=self._job, total=num_epochs)
 
     def epoch_ended(self, report: EpochReport) -> None:
-        figures = _figures(report, self._rate.after_one_more())
+        figures = _figures(report, self._rate.after(report))
         self.progress.update(self._line, completed=report.epoch, figures=figures)
 
     def note(self, text: str) -> None:

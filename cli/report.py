@@ -27,7 +27,7 @@ def show_result(summary: Summary) -> None:
 
 
 def _rows(summary: Summary) -> list[tuple[str, str]]:
-    rows = [("state", summary.state)]
+    rows: list[tuple[str, str]] = [("state", summary.state)]
     if isinstance(summary.failure_reason, str):
         rows.append(("reason", summary.failure_reason))
     if summary.best_epoch is not None:

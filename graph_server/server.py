@@ -83,19 +83,27 @@ class GraphServer:
         self._began = time.monotonic()
         self._sums: dict[tuple[Pass, int], Mapping[str, float]] = {}
         self._sent_constants: set[tuple[str, int]] = set()
+        self._tasks = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it and its backend counted, for the summary."""
+        return {"intervals": len(self._held.partition.own), "tensor_tasks": self._tasks, **self._backend.counts}
 
     async def run(self) -> Reason:
         """Until the training clock ends the job. Raises the error of what failed."""
         try:
             async with asyncio.TaskGroup() as group:
-                watcher = group.create_task(self._watch_clock())
+                beside = [group.create_task(self._watch_clock()), group.create_task(self._backend.serve())]
                 finish = await self._loop(group)
-                watcher.cancel()
+                await self._backend.close()
+                for task in beside:
+                    task.cancel()
         except* DorylusError as errors:
             raise _first(errors) from errors
         finally:
             self._pool.shutdown(wait=True, cancel_futures=True)
-            self._backend.close()
+            await self._backend.close()
         if finish.error is not None:
             raise finish.error
         return finish.reason
@@ -110,6 +118,8 @@ class GraphServer:
                 return messages.Done(), ()
             case messages.PullRows(_, pass_, tensor, interval):
                 return messages.Rows(), [self._held.store.rows(pass_, tensor, interval)]
+        if (reply := await self._backend.answer(message, buffers)) is not None:
+            return reply
         return messages.Refused(f"a graph server has no answer to {type(message).__name__}"), ()
 
     async def _loop(self, group: asyncio.TaskGroup) -> Finish:
@@ -184,7 +194,9 @@ class GraphServer:
 
     async def _apply(self, event: StageDone, attempt: int, created: float) -> None:
         step = self._step(event.pass_, event.position)
-        task = tensor_task(self._held, event.pass_, step, interval=event.interval, attempt=attempt)
+        task = tensor_task(
+            self._held, event.pass_, step, position=event.position, interval=event.interval, attempt=attempt
+        )
         try:
             result = await self._backend.run(task)
         except DorylusError as error:
@@ -195,6 +207,7 @@ class GraphServer:
     def _take(self, done: _TaskDone) -> None:
         if not self._scheduler.accepts(done.event):
             return
+        self._tasks += 1
         take_outputs(self._held, done.task, done.result.outputs)
         self._keep_sums(done.event, done.result.outputs)
         times = (done.created, done.result.started, done.result.ended, time.monotonic())

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.errors import BadFrame
 from common.passes import PassKind
 from common.saga.arrays import Array
 from common.saga.compute import TaskInputs, TaskOutputs, compute
@@ -24,7 +23,7 @@ from common.wire.channel import Channel, expect
 from common.wire.clients import ParameterClient
 from lambda_functions.warm import WarmContainer
 
-Finished = messages.TaskDone | messages.TaskError
+Finished = messages.TaskDone | messages.TaskError | messages.TaskLacks
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,11 @@ class Lease:
         job, programs = what
         step = self._step(programs, task)
         rows = self._rows(task, step, received)
+        if lacks := tuple(name for name in step.reads if name not in rows):
+            terms = self._terms
+            return messages.TaskLacks(
+                terms.generation, terms.lease, *place, task.pass_, task.position, task.interval, lacks
+            ), []
         weights, fetched = await self._parameters.weights(task.pass_.weights_version)
         masks = Masks(
             seed=job.seed,
@@ -131,10 +135,7 @@ class Lease:
         for name in task.constants:
             # copied: a received buffer keeps its whole message alive
             self._warm.keep((task.interval, name), np.array(fresh[name]))
-        missing = [name for name in step.reads if name not in rows]
-        if missing:
-            raise BadFrame(f"{step} of interval {task.interval} came without {', '.join(missing)}")
-        return {name: rows[name] for name in step.reads}
+        return rows
 
     def _done(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 
 from common import plugins
 from common.errors import SpecError
+from common.job_setup import declare_model
 from common.job_spec import JobSpec
 from common.resolve_spec import Layer, refuse_unbuilt, resolve
 from common.saga.cost import tensor_width
@@ -23,7 +24,7 @@ from local_cloud.in_process import clock_settings
 from local_cloud.load_job import MODELS, load_job
 from local_cloud.observer import Observer
 from local_cloud.payload import GraphCounts, PassPayload, StepPayload, predict_payload, predict_step
-from local_cloud.prepare import PreparedJob, declare_model, prepare_job
+from local_cloud.prepare import PreparedJob, prepare_job
 
 BASE = 10**6
 C, H, F = BASE, BASE**2, BASE**3

@@ -7,20 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from common import plugins
-from common.errors import ModelError, SpecError
+from common.job_setup import GraphFacts, derive_programs, loss_of
 from common.job_spec import JobSpec
 from common.saga.cost import tensor_width
-from common.saga.layer import Model, ModelOptions
-from common.saga.loss import LossOptions, balanced_weights, loss_options
-from common.saga.program import Kind, Programs, derive
+from common.saga.loss import LossOptions
+from common.saga.program import Kind, Programs
 from graph_server.graph.cache import load_or_build
 from graph_server.graph.csr import EdgeList
 from graph_server.graph.cut import make_cut, num_intervals_auto
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.graph_folder import write_graph_folder
 from graph_server.ingest.dataset import Dataset, prepare
-from local_cloud.load_job import MODELS
 from local_cloud.observer import Observer
 
 
@@ -35,6 +32,21 @@ class PreparedJob:
     def num_intervals(self) -> int:
         return self.folder.num_intervals
 
+    @property
+    def facts(self) -> GraphFacts:
+        return graph_facts(self.folder)
+
+
+def graph_facts(folder: GraphFolder) -> GraphFacts:
+    manifest = folder.manifest
+    return GraphFacts(
+        num_features=manifest.num_features,
+        num_classes=manifest.num_classes,
+        num_intervals=folder.num_intervals,
+        num_valid=int(manifest.report.get("valid", 0)),  # type: ignore[call-overload]
+        train_class_counts=manifest.train_class_counts,
+    )
+
 
 def prepare_job(spec: JobSpec, *, base_folder: Path, cache_dir: Path, observer: Observer) -> PreparedJob:
     """Reads the dataset and cuts it, unless the cache holds the same already."""
@@ -46,53 +58,6 @@ def prepare_job(spec: JobSpec, *, base_folder: Path, cache_dir: Path, observer: 
     observer.doing("cutting the graph into intervals")
     folder = GraphFolder.open(_graph_folder(spec, dataset, programs, cache_dir))
     return PreparedJob(spec, folder, programs, loss_of(spec, folder.manifest.train_class_counts))
-
-
-def derive_programs(spec: JobSpec, *, num_features: int, num_classes: int) -> Programs:
-    model = declare_model(spec, num_features=num_features, num_classes=num_classes)
-    return derive(model, hoist=spec.training.hoist, commute=spec.training.commute)
-
-
-def declare_model(spec: JobSpec, *, num_features: int, num_classes: int) -> Model:
-    options = ModelOptions(
-        num_features=num_features,
-        num_classes=num_classes,
-        hidden_sizes=spec.model.hidden_sizes,
-        num_heads=spec.model.num_heads,
-        activation=spec.model.activation,
-        dropout=spec.model.dropout,
-        attention_dropout=spec.model.attention_dropout,
-    )
-    model: Model = plugins.load(MODELS, spec.model.name).build(options)
-    names = [parameter.name for parameter in model.parameters()]
-    if len(set(names)) != len(names):
-        raise ModelError(f"parameter names of {model.name} repeat: {sorted(names)}", fix="name them apart")
-    return model
-
-
-def loss_of(spec: JobSpec, train_class_counts: Sequence[int]) -> LossOptions:
-    """Raises SpecError if class_weights do not fit the classes, or leave nothing to learn from."""
-    counts, given = tuple(train_class_counts), spec.training.class_weights
-    if given is None:
-        weights = tuple(1.0 for _ in counts)
-    elif given == "balanced":
-        weights = balanced_weights(counts)
-    else:
-        weights = tuple(float(w) for w in given)
-    if len(weights) != len(counts):
-        raise SpecError(
-            f"class_weights has {len(weights)} numbers",
-            why=f"the dataset has {len(counts)} classes",
-            fix="give one weight per class, in the order of the sorted labels",
-        )
-    options = loss_options(weights, counts)
-    if options.total_weight <= 0:
-        raise SpecError(
-            "the weights of all train entries add up to 0",
-            why="the loss is divided by their sum",
-            fix="give a class that has train vertices a weight above 0",
-        )
-    return options
 
 
 def widest_task_input(programs: Programs) -> int:

@@ -102,7 +102,9 @@ class _Training:
         try:
             result = self._train()
         except KeyboardInterrupt:
-            return self._end(self._seen.cut_short, state="Stopped")
+            summary = self._end(self._seen.cut_short, state="Stopped")
+            self._observer.note(_kept(self._seen.cut_short))
+            return summary
         except Exception as error:
             self._end(self._seen.cut_short, state="Failed", reason=_in_words(error))
             raise
@@ -165,8 +167,8 @@ class _Training:
             job_id=self._job_id,
             run_dir=str(self._folder.path),
             state=state,  # type: ignore[arg-type]  # a state in which the training clock ends
-            test_accuracy=of_best and of_best.test_accuracy,
-            valid_accuracy=of_best and of_best.valid_accuracy,
+            test_accuracy=of_best.test_accuracy if of_best else None,
+            valid_accuracy=of_best.valid_accuracy if of_best else None,
             best_epoch=best,
             epochs=len(seen.reports),
             seconds=time.monotonic() - self._began,
@@ -178,6 +180,16 @@ class _Training:
             peak_pss_bytes=seen.memory.sample(at_once=True),
             failure_reason=msgspec.UNSET if reason is None else reason,
         )
+
+
+def _kept(result: RunResult | None) -> str:
+    if result is None:
+        return "stopped at once; kept: the spec and the metrics so far"
+    best = result.stopped.best_version
+    weights = f"the weights of epoch {result.stopped.last_version}" + (
+        "" if best is None else f" and of the best, {best}"
+    )
+    return f"stopped at once; kept: {weights}, the metrics and the trace; there are no predictions"
 
 
 def _in_words(error: Exception) -> str:

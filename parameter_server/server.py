@@ -5,12 +5,22 @@ clock. It decides nothing itself.
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from common.saga.arrays import Array
 from common.wire import messages
 from common.wire.channel import Reply
 from common.wire.clients import ParameterClient
 from parameter_server.epoch_metrics import EpochMetrics
-from parameter_server.training_clock import BestChanged, ClockEvent, EpochEnded, PassOpened, Stopped, TrainingClock
+from parameter_server.training_clock import (
+    BestChanged,
+    ClockEvent,
+    ClockState,
+    EpochEnded,
+    PassOpened,
+    Stopped,
+    TrainingClock,
+)
 from parameter_server.weight_store import GradientKey, Pushed, WeightStore
 
 
@@ -25,6 +35,7 @@ class ClockKeeper:
         self._turn = asyncio.Lock()
         self.state = messages.Clock(0, None)
         self.stopped: Stopped | None = None
+        self._epochs: list[messages.EpochEnded] = []
 
     async def start(self) -> None:
         await self._obey(self._clock.start())
@@ -38,6 +49,18 @@ class ClockKeeper:
         async with self._turn:
             await self._obey(self._clock.interval_finished(message.pass_, message.interval, message.sums))
 
+    async def lost(self, reason: str) -> None:
+        """A role is gone: the job cannot go on."""
+        async with self._turn:
+            if self.state.ended is None:
+                await self._tell(messages.Clock(self.state.ticks + 1, None, ClockState.FAILED.value, reason))
+
+    async def epochs_after(self, seen: int) -> messages.Epochs:
+        async with self._moved:
+            await self._moved.wait_for(lambda: len(self._epochs) > seen or self.state.ended is not None)
+        versions = (None, 0) if self.stopped is None else (self.stopped.best_version, self.stopped.last_version)
+        return messages.Epochs(tuple(self._epochs[seen:]), self.state.ended, self.state.reason, *versions)
+
     async def after(self, seen: int) -> messages.Clock:
         async with self._moved:
             await self._moved.wait_for(lambda: self.state.ticks > seen)
@@ -48,6 +71,7 @@ class ClockKeeper:
             match event:
                 case EpochEnded(metrics):
                     self._on_epoch(metrics)
+                    self._epochs.append(messages.EpochEnded(**msgspec.structs.asdict(metrics)))
                 case BestChanged(version, previous):
                     await self._weights.keep(version, previous, shards=range(self._num_shards))
                 case PassOpened(pass_):
@@ -85,6 +109,11 @@ class ParameterServer:
                 return messages.Done(), ()
             case messages.AwaitClock(_, seen) if self.keeper is not None:
                 return await self.keeper.after(seen), ()
+            case messages.AwaitEpochs(_, seen) if self.keeper is not None:
+                return await self.keeper.epochs_after(seen), ()
+            case messages.RequestStop() if self.keeper is not None:
+                self.keeper.request_stop()
+                return messages.Done(), ()
         return messages.Refused(f"this parameter server has no answer to {type(message).__name__}"), ()
 
     async def _pull(self, version: int) -> Reply:

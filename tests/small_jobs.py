@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from common.job_spec import JobSpec
-from graph_server.ingest.dataset import Dataset
-from graph_server.ingest.fingerprint import fingerprint
+from common.saga.layer import Model
+from common.saga.program import Programs, derive
 from graph_server.graph.csr import EdgeList
 from graph_server.graph.cut import make_cut
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.graph_folder import write_graph_folder
+from graph_server.ingest.dataset import Dataset
+from graph_server.ingest.fingerprint import fingerprint
 from local_cloud.prepare import PreparedJob, derive_programs, loss_of
 
 NUM_FEATURES, NUM_CLASSES = 5, 3
@@ -56,6 +58,19 @@ def dataset_of(
 
 def small_job(dataset: Dataset, folder: Path, keys: Mapping[str, Any]) -> PreparedJob:
     """keys: dotted keys of the job spec; what is not given is the schema's default, 4 intervals by hash apart."""
+    spec = small_spec(keys)
+    programs = derive_programs(spec, num_features=dataset.features.shape[1], num_classes=dataset.num_classes)
+    return _prepared(dataset, folder, spec, programs)
+
+
+def job_of(model: Model, dataset: Dataset, folder: Path, keys: Mapping[str, Any]) -> PreparedJob:
+    """The same for a model that is declared elsewhere than in common/models; keys of `model` do not reach it."""
+    spec = small_spec(keys)
+    programs = derive(model, hoist=spec.training.hoist, commute=spec.training.commute)
+    return _prepared(dataset, folder, spec, programs)
+
+
+def small_spec(keys: Mapping[str, Any]) -> JobSpec:
     values: dict[str, dict[str, Any]] = {
         "dataset": {"path": "small"},
         "cut": {"num_intervals": 4, "method": "hash"},
@@ -63,8 +78,10 @@ def small_job(dataset: Dataset, folder: Path, keys: Mapping[str, Any]) -> Prepar
     for dotted, value in keys.items():
         group, key = dotted.split(".")
         values.setdefault(group, {})[key] = value
-    spec = JobSpec.model_validate(values)
-    programs = derive_programs(spec, num_features=dataset.features.shape[1], num_classes=dataset.num_classes)
+    return JobSpec.model_validate(values)
+
+
+def _prepared(dataset: Dataset, folder: Path, spec: JobSpec, programs: Programs) -> PreparedJob:
     graph = GraphFolder.open(_graph_folder(dataset, spec, folder))
     return PreparedJob(spec, graph, programs, loss_of(spec, graph.manifest.train_class_counts))
 

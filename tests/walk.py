@@ -15,7 +15,6 @@ from common.saga.compute import TaskInputs, compute
 from common.saga.masks import Masks
 from common.saga.program import Kind, Step
 from graph_server.graph.partition import Partition, deal_folder
-from graph_server.stages.apply import take_outputs, tensor_task
 from graph_server.stages.gather import gather_rows
 from graph_server.stages.held import Held
 from graph_server.stages.load import load_constants
@@ -85,11 +84,12 @@ class Walk:
     def _apply(
         self, held: Held, pass_: Pass, step: Step, interval: int, weights: Weights, totals: tuple[Any, Any]
     ) -> None:
-        task = tensor_task(held, pass_, step, interval=interval, attempt=1)
+        rows = {name: held.store.rows(pass_, name, interval) for name in step.reads}
         training = pass_.kind is PassKind.TRAIN
         masks = Masks(seed=held.seed, interval=interval, epoch=pass_.epoch, training=training)
-        outputs = compute(self.job.programs.model, step, TaskInputs(task.rows, weights, masks, self.job.loss))
-        take_outputs(held, task, outputs)
+        outputs = compute(self.job.programs.model, step, TaskInputs(rows, weights, masks, self.job.loss))
+        for name, block in outputs.rows.items():
+            held.store.write(pass_, name, interval, block)
         sums, gradients = totals
         for name, value in outputs.sums.items():
             sums[name] = sums.get(name, 0.0) + value
@@ -97,17 +97,10 @@ class Walk:
             gradients[name] += gradient
 
 
-def differences(walk: Walk, weights: Weights, *, epoch: int = 1, step: float = 1e-6) -> dict[str, Array]:
-    """The gradients by central differences of the loss, one weight after the other."""
-    moved, slopes = {name: w.copy() for name, w in weights.items()}, {}
-    for name, w in moved.items():
-        slopes[name] = np.empty_like(w)
-        for place in np.ndindex(w.shape):
-            before = w[place]
-            w[place] = before + step
-            above, _ = walk.train(moved, epoch)
-            w[place] = before - step
-            below, _ = walk.train(moved, epoch)
-            w[place] = before
-            slopes[name][place] = (above - below) / (2 * step)
-    return slopes
+def slope(walk: Walk, weights: Weights, towards: Weights, *, epoch: int = 1, step: float = 1e-6) -> float:
+    """The loss's slope at `weights` in a direction, by central differences; what `towards` lacks stays."""
+    ends = []
+    for sign in (1, -1):
+        moved = {name: w + sign * step * towards[name] if name in towards else w for name, w in weights.items()}
+        ends.append(walk.train(moved, epoch)[0])
+    return (ends[0] - ends[1]) / (2 * step)

@@ -7,6 +7,8 @@ exactly one interval's rows, so wherever and however often a task runs, it gives
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from common.saga.arrays import Array, Rows, Weights
 from common.saga.layer import Model, Part, full_name
 from common.saga.loss import LossOptions, softmax_cross_entropy
@@ -36,8 +38,10 @@ class TaskOutputs:
 
 def compute(model: Model, step: Step, inputs: TaskInputs) -> TaskOutputs:
     run = _Run(model, step, inputs)
-    for stage in (*step.recompute, *step.stages):
-        run.stage(stage)
+    # A training that diverges overflows: the weight store and the training clock see that, and say so.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for stage in (*step.recompute, *step.stages):
+            run.stage(stage)
     run.out.rows = {name: run.values[name] for name in step.writes}
     return run.out
 
@@ -124,7 +128,8 @@ def pull_back(
     """Gradients of a part's inputs and weights; below its lowest function with parameters only if `want_rows`."""
     owners = [i for i, f in enumerate(part) if f.parameters(*(x.shape[1] for x in tape[i]))]
     lowest = 0 if want_rows or not owners else owners[0]
-    row_grads, grads = (grad,), dict[str, Array]()
+    row_grads: tuple[Array, ...] = (grad,)
+    grads: dict[str, Array] = {}
     for i in reversed(range(lowest, len(part))):
         wanted = want_rows or i > lowest
         row_grads, found = part[i].vjp(weights, masks, row_grads[0], *tape[i], want_rows=wanted)

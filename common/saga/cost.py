@@ -108,9 +108,8 @@ def _is_finished(model: Model, step: Step, stage: Stage) -> bool:
 
 
 def _wants_row_gradients(model: Model, step: Step, stage: Stage) -> bool:
-    names = (f"grad_input{stage.layer}",)
-    if stage.part == "update":
-        names = row_gradients(stage.layer, model.layers[stage.layer].reads)
+    update = stage.part == "update"
+    names = row_gradients(stage.layer, model.layers[stage.layer].reads) if update else (f"grad_input{stage.layer}",)
     pulled = {n for s in step.stages if s.backward for n in output_gradients(model, s.layer, s.part)}
     return any(name in step.writes or name in pulled for name in names)
 

@@ -30,6 +30,10 @@ class Channel(Protocol):
         ...
 
 
+ROLES = ("parameter", "graph", "lambda", "launcher", "other")
+"""In the order in which they name a link."""
+
+
 @dataclass
 class Traffic:
     """Bytes by link (`graph_graph`, `parameter_graph`, ...): raw row, weight and gradient buffers; all else."""
@@ -38,13 +42,14 @@ class Traffic:
     overhead: Counter[str] = field(default_factory=Counter)
 
     def count(self, sender: str, receiver: str, frames: Sequence[memoryview | bytes]) -> None:
-        link = "_".join(sorted((_role(sender), _role(receiver)), reverse=True))
+        link = "_".join(sorted((_role(sender), _role(receiver)), key=ROLES.index))
         self.overhead[link] += len(frames[0])
         self.payload[link] += sum(len(frame) for frame in frames[1:])
 
 
 def _role(name: str) -> str:
-    return name.rstrip("0123456789")
+    role = name.rstrip("0123456789")
+    return role if role in ROLES else ROLES[-1]
 
 
 @dataclass(frozen=True)

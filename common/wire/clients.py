@@ -68,6 +68,21 @@ class ParameterClient:
         reply, _ = await self._channel.request(self._peers[0], message, deadline=CLOCK_SECONDS)
         return expect(reply, messages.Clock)
 
+    async def beat(self, name: str) -> None:
+        reply, _ = await self._channel.request(
+            self._peers[0], messages.Beat(self._generation, name), deadline=REQUEST_SECONDS
+        )
+        expect(reply, messages.Done)
+
+    async def admit(self, name: str, proof: str | None) -> None:
+        """Let a lease speak to every parameter server; None: no longer."""
+        message = (
+            messages.Expel(self._generation, name) if proof is None else messages.Admit(self._generation, name, proof)
+        )
+        await asyncio.gather(
+            *(self._channel.request(peer, message, deadline=REQUEST_SECONDS) for peer in self._peers)
+        )
+
     async def keep(self, version: int, release: int | None, *, shards: Sequence[int]) -> None:
         message = messages.KeepVersion(self._generation, version, release)
         for number in shards:

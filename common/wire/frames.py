@@ -4,7 +4,7 @@ The header announces each buffer's dtype and shape; what does not decode or does
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -14,11 +14,12 @@ from common.saga.arrays import Array
 from common.wire import messages
 
 DTYPES = ("float32", "float64", "int64", "uint8")
+MAX_DIMENSIONS = 8
 
 
 class Announced(msgspec.Struct, frozen=True, array_like=True):
     dtype: Literal["float32", "float64", "int64", "uint8"]
-    shape: tuple[messages.Count, ...]
+    shape: Annotated[tuple[messages.Count, ...], msgspec.Meta(max_length=MAX_DIMENSIONS)]
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -45,7 +46,7 @@ def decode(frames: Sequence[memoryview | bytes]) -> tuple[messages.AnyMessage, l
     """The message and its arrays, which are read-only views of the frames."""
     try:
         header = _DECODER.decode(frames[0])
-    except (msgspec.MsgspecError, IndexError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, IndexError, UnicodeDecodeError, RecursionError) as error:
         raise BadFrame("a message that does not decode", why=str(error)) from error
     if len(header.buffers) != len(frames) - 1:
         raise BadFrame(f"{len(frames) - 1} buffers", why=f"the message announces {len(header.buffers)}")
@@ -61,6 +62,9 @@ def _array(announced: Announced, frame: memoryview | bytes) -> Array:
             f"a buffer of {len(frame)} bytes",
             why=f"the message announces {announced.dtype} {announced.shape}: {count * dtype.itemsize} bytes",
         )
-    array = np.frombuffer(frame, dtype).reshape(announced.shape) if count else np.zeros(announced.shape, dtype)
+    try:
+        array = np.frombuffer(frame, dtype).reshape(announced.shape) if count else np.zeros(announced.shape, dtype)
+    except (ValueError, OverflowError) as error:
+        raise BadFrame(f"a buffer of shape {announced.shape}", why=str(error)) from error
     array.flags.writeable = False
     return array

@@ -34,6 +34,44 @@ class Superseded(Message):
     generation: Count
 
 
+class Hello(Message):
+    """The first message to a listener, answered with Welcome; by another generation's with Superseded."""
+
+    job_id: str
+    generation: Count
+    name: str
+    kernels: str = ""
+
+
+class Welcome(Message):
+    """So much may be unanswered at a time."""
+
+    window_bytes: Count
+    window_requests: Count
+
+
+class Beat(Message):
+    """From a role's own loop, answered with Done: it lives, not just its machine."""
+
+    generation: Count
+    role: str
+
+
+class Admit(Message):
+    """-> parameter server: this lease may speak from now on, showing what has this proof (no secret)."""
+
+    generation: Count
+    name: str
+    proof: str
+
+
+class Expel(Message):
+    """-> parameter server: the lease is over."""
+
+    generation: Count
+    name: str
+
+
 class GhostRows(Message):
     """Graph server -> graph server. Buffer: [rows, width], the rows of `interval` that the receiver holds as ghosts,
     ascending; in sync mode it may have no rows, for it also says that the interval was scattered."""
@@ -114,6 +152,56 @@ class Rows(Message):
     """Buffer: [rows, width]."""
 
 
+class EpochEnded(Message):
+    """One epoch's metrics; None where it was not evaluated or the mask is empty."""
+
+    epoch: Count
+    loss: float
+    train_accuracy: float | None = None
+    valid_accuracy: float | None = None
+    test_accuracy: float | None = None
+    exact: bool = True
+
+
+class AwaitEpochs(Message):
+    """Launcher -> parameter server 0, answered with Epochs as soon as there are more than `seen`, or the job ends."""
+
+    generation: Count
+    seen: Count
+
+
+class Epochs(Message):
+    """Those after `seen`; `ended` as in Clock, with the best and the last weights version."""
+
+    epochs: tuple[EpochEnded, ...]
+    ended: str | None = None
+    reason: str = ""
+    best_version: int | None = None
+    last_version: Count = 0
+
+
+class RequestStop(Message):
+    """Launcher -> parameter server 0: end at the next pause."""
+
+    generation: Count
+
+
+class PullReport(Message):
+    """Launcher -> any role, answered with RoleReport."""
+
+    generation: Count
+
+
+class RoleReport(Message):
+    """Bytes by link as this role's listener counted them, and what it counted besides."""
+
+    payload: dict[str, int]
+    overhead: dict[str, int]
+    counts: dict[str, int]
+    kernels: str = ""
+    peak_pss_bytes: Count = 0
+
+
 class LeaseHello(Message):
     """Function -> graph server, first of all; answered with LeaseWelcome. `held`: constants its warm container keeps."""
 
@@ -183,6 +271,19 @@ class TaskError(Message):
     evicted: tuple[tuple[Count, str], ...] = ()
 
 
+class TaskLacks(Message):
+    """Function -> graph server: constants it was believed to hold are gone; answered with the same Task and them."""
+
+    generation: Count
+    lease: Count
+    slot: Count
+    ask: Count
+    pass_: Pass
+    position: Count
+    interval: Count
+    names: tuple[str, ...]
+
+
 class LeaseOver(Message):
     """No more tasks for this slot."""
 
@@ -193,6 +294,11 @@ AnyMessage = (
     Done
     | Refused
     | Superseded
+    | Hello
+    | Welcome
+    | Beat
+    | Admit
+    | Expel
     | GhostRows
     | PullWeights
     | Weights
@@ -203,11 +309,18 @@ AnyMessage = (
     | KeepVersion
     | PullRows
     | Rows
+    | EpochEnded
+    | AwaitEpochs
+    | Epochs
+    | RequestStop
+    | PullReport
+    | RoleReport
     | LeaseHello
     | LeaseWelcome
     | NextTask
     | Task
     | TaskDone
     | TaskError
+    | TaskLacks
     | LeaseOver
 )

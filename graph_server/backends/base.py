@@ -1,15 +1,21 @@
 """Where tensor tasks run. A backend is one file here with a class `Backend`; the scheduler knows only its places."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from common.passes import Pass
-from common.saga.arrays import Rows
+from common.saga.arrays import Array, Rows
 from common.saga.compute import TaskOutputs
 from common.saga.layer import Model
 from common.saga.loss import LossOptions
 from common.saga.program import Step
+from common.task_job import TaskJob
+from common.wire import messages
+from common.wire.channel import Reply
 from common.wire.clients import ParameterClient
+from graph_server.schedule.lease_book import LeaseSettings
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,7 @@ class TensorTask:
 
     pass_: Pass
     step: Step
+    position: int
     interval: int
     attempt: int
     rows: Rows
@@ -25,13 +32,37 @@ class TensorTask:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """Its gradients are with the parameter servers; started and ended in the clock of `BackendOptions.now`."""
+    """Its gradients are with the parameter servers. started, ended: time.monotonic()."""
 
     outputs: TaskOutputs
     started: float
     ended: float
     weights_bytes: int
     gradient_bytes: int
+    attempt: int = 1
+
+
+class Invocation(Enum):
+    """How an invocation of a function ended."""
+
+    SERVED = "it served its lease"
+    LOST = "killed, timed out, crashed or unreachable"
+    THROTTLED = "refused above the concurrency"
+
+
+Invoke = Callable[[int], Awaitable[Invocation]]
+"""Start lease number n; returns when its invocation has ended."""
+
+
+@dataclass(frozen=True)
+class FunctionOptions:
+    """What a backend of functions needs besides."""
+
+    job: TaskJob
+    leases: LeaseSettings
+    invoke: Invoke
+    constants: frozenset[str]
+    """Names of tensors that never change."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +74,7 @@ class BackendOptions:
     seed: int
     parameters: ParameterClient
     threads: int
+    functions: FunctionOptions | None = None
 
 
 class Backend(Protocol):
@@ -53,8 +85,23 @@ class Backend(Protocol):
         """How many tasks may run at once."""
         ...
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it counted, for the summary: relaunches, lost_leases, ..."""
+        ...
+
     async def run(self, task: TensorTask) -> TaskResult:
         """Raises TensorTaskError. Gradients first, outputs last: a task that died in between is repeated unharmed."""
         ...
 
-    def close(self) -> None: ...
+    async def serve(self) -> None:
+        """What it does besides, until cancelled."""
+        ...
+
+    async def answer(self, message: messages.AnyMessage, buffers: list[Array]) -> Reply | None:
+        """A message from what runs its tasks; None if it is none of its own."""
+        ...
+
+    async def close(self) -> None:
+        """The job is over."""
+        ...

@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from common.errors import DorylusError, TaskCrashed
 from common.passes import PassKind
-from common.saga.arrays import Weights
+from common.saga.arrays import Array, Weights
 from common.saga.compute import TaskInputs, TaskOutputs, compute
 from common.saga.masks import Masks
+from common.wire import messages
+from common.wire.channel import Reply
 from graph_server.backends.base import BackendOptions, TaskResult, TensorTask
 
 
@@ -55,5 +57,15 @@ class Backend:
             raise TaskCrashed(what, why=str(error)) from error
         return outputs, started, time.monotonic()
 
-    def close(self) -> None:
+    @property
+    def counts(self) -> dict[str, int]:
+        return {}
+
+    async def serve(self) -> None:
+        """Nothing: its threads wait by themselves."""
+
+    async def answer(self, message: messages.AnyMessage, buffers: list[Array]) -> Reply | None:
+        return None
+
+    async def close(self) -> None:
         self._pool.shutdown(wait=True)

@@ -17,7 +17,7 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npy
-from graph_server.datasets.base import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
 from graph_server.ingest.edge_text import EdgeTable, lines_of_head, read_edges
 from graph_server.ingest.feature_tables import FeatureTable, read_features
 from graph_server.ingest.label_tables import LabelTable, read_id_list, read_labels

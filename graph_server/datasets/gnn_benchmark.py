@@ -19,7 +19,7 @@ import scipy.sparse
 
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npz, member_names
-from graph_server.datasets.base import MASK_NAMES, Array, RawGraph, damaged
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, damaged
 from graph_server.ingest.defaults import CITATION_GRAPHS
 from graph_server.ingest.masks import as_mask
 

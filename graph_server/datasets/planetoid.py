@@ -18,7 +18,7 @@ import scipy.sparse
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.base import Array, RawGraph, damaged, first_few
+from graph_server.ingest.raw_graph import Array, RawGraph, damaged, first_few
 from graph_server.ingest.defaults import CITATION_GRAPHS
 from graph_server.ingest.restricted_unpickler import load_pickle
 

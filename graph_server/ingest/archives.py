@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import DatasetError
-from graph_server.datasets.base import Array, damaged
+from graph_server.ingest.raw_graph import Array, damaged
 
 _DAMAGE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile, MemoryError, SyntaxError, TypeError)
 

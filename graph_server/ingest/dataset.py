@@ -13,7 +13,7 @@ import numpy as np
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.base import MASK_NAMES, Array, RawGraph, ReaderDefaults
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults
 from graph_server.ingest.detect import find_format, locate
 from graph_server.ingest.edge_policies import apply_edge_policies
 from graph_server.ingest.feature_policies import apply_feature_policies

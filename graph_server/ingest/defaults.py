@@ -4,7 +4,7 @@ Source: Kipf & Welling 2017 (arXiv:1609.02907), section 5.2; Velickovic et al. 2
 GraphSAGE and GIN have no published setting for these splits; theirs are ours.
 """
 
-from graph_server.datasets.base import ReaderDefaults
+from graph_server.ingest.raw_graph import ReaderDefaults
 
 CITATION_GRAPHS: ReaderDefaults = {
     "gcn": {

@@ -10,7 +10,7 @@ import numpy as np
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.base import Array, RawGraph
+from graph_server.ingest.raw_graph import Array, RawGraph
 
 _MAX_NODES = 3_037_000_499
 """Above this, source * num_nodes + target no longer fits into 64 bits."""

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.base import Array, RawGraph, first_few
+from graph_server.ingest.raw_graph import Array, RawGraph, first_few
 
 _BLOCK_ROWS = 4096
 _MEMINFO = Path("/proc/meminfo")

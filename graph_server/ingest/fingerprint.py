@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from graph_server.datasets.base import Array
+from graph_server.ingest.raw_graph import Array
 
 VERSION = 1
 """Raised when the same files would be read differently; old caches then no longer match."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import DatasetError
-from graph_server.datasets.base import Array, damaged
+from graph_server.ingest.raw_graph import Array, damaged
 from graph_server.ingest.text import line_error
 
 ID_HEADERS = frozenset({"id", "node_id", "nodeid", "node", "vertex", "vertex_id", "nid"})

@@ -6,7 +6,7 @@ import numpy as np
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.base import Array, RawGraph, first_few
+from graph_server.ingest.raw_graph import Array, RawGraph, first_few
 
 MISSING_TEXT = ("", "-1", "nan", "null", "none", "na", "n/a")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from common.errors import DatasetError
-from graph_server.datasets.base import MASK_NAMES, Array, damaged, first_few
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, damaged, first_few
 
 TRAIN, VALID, TEST = 1, 2, 4
 BITS = dict(zip(MASK_NAMES, (TRAIN, VALID, TEST), strict=True))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import DatasetError
-from graph_server.datasets.base import Array
+from graph_server.ingest.raw_graph import Array
 
 
 class NodeIndex:

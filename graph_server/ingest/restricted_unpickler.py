@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from common.errors import DatasetError
-from graph_server.datasets.base import Array, damaged
+from graph_server.ingest.raw_graph import Array, damaged
 
 
 class _Dtype:

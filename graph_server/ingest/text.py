@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from common.errors import DatasetError
-from graph_server.datasets.base import damaged
+from graph_server.ingest.raw_graph import damaged
 
 COMMENTS = (b"#", b"%", b"//")
 MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})

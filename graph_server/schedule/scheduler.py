@@ -77,17 +77,21 @@ class Progress:
     state: State = State.RESTING
     position: int = 0
     attempt: int = 0
-    story: deque[str] = field(default_factory=lambda: deque(maxlen=STORY_LENGTH))
+    _story: deque[tuple[Move, int, object]] = field(default_factory=lambda: deque(maxlen=STORY_LENGTH))
 
-    def move(self, move: Move, note: str = "") -> None:
+    def move(self, move: Move, note: object = "") -> None:
         after = TRANSITIONS.get((self.state, move))
-        self.story.append(f"{move.name} at step {self.position} {note}".rstrip())
+        self._story.append((move, self.position, note))
         if after is None:
-            raise ScheduleError(
-                what=f"interval {self.interval}, {self.state.name}, step {self.position}: {move.name} is illegal",
-                why="its story: " + " · ".join(self.story),
-            )
+            raise ScheduleError(what=f"{self}: {move.name} is illegal", why=f"its story: {self.story}")
         self.state = after
+
+    @property
+    def story(self) -> str:
+        return " · ".join(f"{move.name} at step {position} {note}".rstrip() for move, position, note in self._story)
+
+    def __str__(self) -> str:
+        return f"interval {self.interval}, {self.state.name}, step {self.position}"
 
 
 class Scheduler:
@@ -159,10 +163,7 @@ class Scheduler:
 
     def stories(self) -> list[str]:
         """Where each interval is, and every event that touched it: what to read when nothing goes on."""
-        return [
-            f"interval {p.interval}, {p.state.name}, step {p.position}: {' · '.join(p.story)}"
-            for p in self._intervals.values()
-        ]
+        return [f"{progress}: {progress.story}" for progress in self._intervals.values()]
 
     def validate(self) -> None:
         """For tests: what must hold between any two events."""
@@ -181,7 +182,7 @@ class Scheduler:
         for arrivals in self._arrivals.values():
             arrivals.forget_before(pass_)
         for progress in self._intervals.values():
-            progress.move(Move.PASS_OPENED, str(pass_))
+            progress.move(Move.PASS_OPENED, pass_)
             progress.position, progress.attempt = 0, 0
         self._open_gates(self._intervals.values())
 
@@ -190,7 +191,7 @@ class Scheduler:
             return False
         progress, step = self._intervals[event.interval], self.program(event.pass_)[event.position]
         self._release(event.position)
-        progress.move(Move.STAGE_DONE, str(step))
+        progress.move(Move.STAGE_DONE, step)
         progress.position, progress.attempt = event.position + 1, 0
         if step.kind is Kind.SCATTER:
             self._arrived(event.pass_, step.writes[0], event.interval)

@@ -11,8 +11,6 @@ from typing import Any
 
 KINDS = ("command", "done", "ghosts", "attempt", "lost", "gradients", "report", "news")
 REPEATED = ("done", "ghosts", "lost", "gradients", "report", "news")
-PAST = 24
-"""How many happenings are remembered for a repeat; an old one may stay for epochs."""
 
 
 @dataclass(frozen=True)
@@ -44,23 +42,17 @@ class Bag:
         if self.die is None:
             return self.coming.pop(0)
         if self.past and self.strikes():
-            return self.die.choice(self.past)
+            # Of all that ever happened, recent things more often.
+            return self.past[-1 - int(self.die.random() ** 3 * len(self.past))]
         drawn = self._take(self.die)
         if drawn.kind in REPEATED and self.misfortune:
-            self._remember(drawn, self.die)
+            self.past.append(drawn)
         return drawn
 
     def _take(self, die: random.Random) -> Happening:
-        place = die.randrange(len(self.coming))
         for _ in range(5):
+            place = int(die.random() * len(self.coming))
             if die.random() >= self.reluctance[self.coming[place].kind]:
                 break
-            place = die.randrange(len(self.coming))
         self.coming[place], self.coming[-1] = self.coming[-1], self.coming[place]
         return self.coming.pop()
-
-    def _remember(self, drawn: Happening, die: random.Random) -> None:
-        if len(self.past) < PAST:
-            self.past.append(drawn)
-        else:
-            self.past[die.randrange(PAST)] = drawn

@@ -138,7 +138,10 @@ class _GraphServer:
 
     def tell(self, event: Event) -> None:
         for command in self.scheduler.handle(event):
-            self.bag.put("command", self.carry_out, command)
+            if isinstance(command, Apply):
+                self._apply(command)
+            else:
+                self.bag.put("command", self.carry_out, command)
         self.scheduler.validate()
 
     def carry_out(self, command: Command) -> None:
@@ -147,8 +150,6 @@ class _GraphServer:
                 self._gather(command)
             case Scatter():
                 self._scatter(command)
-            case Apply():
-                self._apply(command)
             case ReportFinished(pass_, interval):
                 self.bag.put("report", self.cluster.parameters.report, pass_, interval, self.sums[pass_, interval])
             case Finish():
@@ -189,18 +190,17 @@ class _GraphServer:
         """Between two steps of an attempt anything may happen; its gradients go first, its outputs last."""
         pass_, interval, step = command.pass_, command.interval, self._step(command)
         event = StageDone(pass_, command.position, interval)
-        task = tensor_task(self.held, pass_, step, interval=interval, attempt=command.attempt)
-        yield
+        task = tensor_task(
+            self.held, pass_, step, position=command.position, interval=interval, attempt=command.attempt
+        )
         try:
             outputs = self._compute(task)
         except TooLate:
             assert not self.scheduler.accepts(event)
             return
-        yield
-        if outputs.gradients:
-            for number in range(len(self.cluster.parameters)):
-                self.cluster.parameters.push(number, task, outputs.gradients)
-                yield
+        for number in range(len(self.cluster.parameters) if outputs.gradients else 0):
+            self.cluster.parameters.push(number, task, outputs.gradients)
+            yield
         self.bag.put("done", self._take, event, task, outputs)
 
     def _compute(self, task: TensorTask) -> TaskOutputs:

@@ -37,7 +37,8 @@ class ParameterServers:
         self._stores = [
             WeightStore(shard(weights, count, number), Adam(0.05, 5e-4), job.num_intervals) for number in range(count)
         ]
-        self._clock = TrainingClock(ClockSettings(num_epochs=job.num_epochs), job.num_intervals)
+        settings = ClockSettings(num_epochs=job.num_epochs, eval_frequency=job.eval_frequency)
+        self._clock = TrainingClock(settings, job.num_intervals)
         self._bag, self._tell_all = bag, tell_all
         self.metrics: list[EpochMetrics] = []
         self.last: Pass | None = None

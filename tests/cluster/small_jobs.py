@@ -40,12 +40,12 @@ SHAPES = (
     Shape(12, 16, 7),
     Shape(14, 60, 4, directed=True),
     Shape(16, 24, 5, directed=True, paper=True),
-    Shape(18, 40, 4, paper=True),
-    Shape(20, 30, 6, directed=True),
+    Shape(18, 40, 3, paper=True),
+    Shape(20, 30, 3, directed=True),
     Shape(22, 90, 3, directed=True, hidden_sizes=(4, 6)),
-    Shape(24, 40, 5, hidden_sizes=(3, 4), paper=True),
-    Shape(27, 50, 6),
-    Shape(30, 45, 7, directed=True),
+    Shape(24, 40, 4, hidden_sizes=(3, 4), paper=True),
+    Shape(27, 50, 4),
+    Shape(30, 45, 4, directed=True),
 )
 
 
@@ -70,11 +70,26 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
+class RememberedFolder(GraphFolder):
+    """Reads each file once: thousands of clusters start from it."""
+
+    files: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def _load(self, name: str) -> np.ndarray:
+        if name not in self.files:
+            self.files[name] = np.array(super()._load(name))
+        return self.files[name]
+
+
+@dataclass(frozen=True, eq=False)
 class SmallJob:
+    """What the roles of a simulated cluster start from."""
+
     folder: GraphFolder
     programs: Programs
     loss: LossOptions
     num_epochs: int = 2
+    eval_frequency: int = 1
     seed: int = 7
 
     @property
@@ -92,7 +107,7 @@ def small_job(parent: Path, number: int, model: str) -> SmallJob:
     shape, path = SHAPES[number], parent / f"{number}.dorylus"
     if not path.exists():
         _write(shape, number, path)
-    folder = GraphFolder.open(path)
+    folder = RememberedFolder.open(path)
     options = ModelOptions(
         num_features=folder.manifest.num_features,
         num_classes=CLASSES,
@@ -104,7 +119,8 @@ def small_job(parent: Path, number: int, model: str) -> SmallJob:
     declared = plugins.load("common.models", model).build(options)
     programs = derive(declared, hoist=not shape.paper, commute=not shape.paper)
     counts = folder.manifest.train_class_counts
-    return SmallJob(folder, programs, loss_options((1.0, 2.0, 0.5), counts), num_epochs=2 + number % 3 // 2)
+    loss = loss_options((1.0, 2.0, 0.5), counts)
+    return SmallJob(folder, programs, loss, num_epochs=2 + (number == 0), eval_frequency=1 + number % 2)
 
 
 def _write(shape: Shape, seed: int, path: Path) -> None:

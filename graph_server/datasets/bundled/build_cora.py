@@ -23,7 +23,7 @@ import pyarrow.parquet
 import scipy.sparse
 
 from common.errors import DatasetError
-from graph_server.datasets.base import Array
+from graph_server.ingest.raw_graph import Array
 from graph_server.ingest.masks import draw_public_style_split
 
 REQUIREMENT = "graphdatascience==2.2"

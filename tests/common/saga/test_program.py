@@ -1,6 +1,7 @@
 """The seven rules, each on its own, and the programs that the documentation shows, word for word."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +169,7 @@ def test_a_model_without_parameters_has_no_backward_half():
 
 
 def test_a_pruned_program_wants_no_gradient_of_rows_at_its_end():
-    found = derive(linear_model(without_parameters(), without_parameters(), plain(), plain()))
+    found = derive(linear_model(without_parameters(), without_parameters(), plain(), plain()), commute=False)
     assert found.train.steps[-1].writes == ()
     assert "∇Gather2" not in str(found.train)
     assert str(found.train).startswith("(once: Gather0) ApplyVertex0 · Scatter1 · Gather1 · ApplyVertex1")
@@ -187,7 +188,7 @@ def test_fuse_joins_neighbouring_tensor_stages_and_edge_stages_with_their_gather
         ("ApplyVertex0+1", Kind.APPLY),
         ("Scatter1", Kind.SCATTER),
     ]
-    assert len(steps) == 14
+    assert len(steps) == 13
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -195,7 +196,7 @@ def test_fuse_joins_neighbouring_tensor_stages_and_edge_stages_with_their_gather
 def test_no_two_tensor_tasks_are_neighbours(name, depth):
     steps = programs(name, (16,) * (depth - 1)).train.steps
     kinds = [step.kind for step in steps]
-    assert not any(a is b is Kind.APPLY for a, b in zip(kinds, kinds[1:], strict=False))
+    assert not any(a is b is Kind.APPLY for a, b in pairwise(kinds))
     assert sum(step.has_loss for step in steps) == 1
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from common.job_spec import DatasetSpec
-from graph_server.datasets.base import RawGraph
+from graph_server.ingest.raw_graph import RawGraph
 from graph_server.ingest.dataset import Dataset, apply_policies, prepare
 
 RING = "0,1\n1,2\n2,3\n3,0\n1,0\n2,1\n3,2\n0,3\n"

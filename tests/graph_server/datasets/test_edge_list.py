@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.datasets.base import RawGraph
+from graph_server.ingest.raw_graph import RawGraph
 from graph_server.datasets import edge_list
 from tests.examples import examples
 from tests.graph_server.datasets.folders import FEATURES, RING, load, write_folder

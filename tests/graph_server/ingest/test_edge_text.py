@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest import edge_text
-from graph_server.datasets.base import RawGraph
+from graph_server.ingest.raw_graph import RawGraph
 from graph_server.ingest.edge_text import read_edges
 from graph_server.datasets import edge_list
 from tests.examples import examples

@@ -1,0 +1,82 @@
+"""What every role derives from a job spec and a few facts of its graph: the model, its programs, the loss."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from common import plugins
+from common.errors import ModelError, SpecError
+from common.job_spec import JobSpec
+from common.saga.layer import Model, ModelOptions
+from common.saga.loss import LossOptions, balanced_weights, loss_options
+from common.saga.program import Programs, derive
+from common.task_job import MODELS, TaskJob
+
+
+class GraphFacts(msgspec.Struct, frozen=True):
+    """Of the whole graph, from the graph folder's manifest."""
+
+    num_features: int
+    num_classes: int
+    num_intervals: int
+    num_valid: int
+    train_class_counts: tuple[int, ...]
+
+
+def model_options(spec: JobSpec, *, num_features: int, num_classes: int) -> ModelOptions:
+    return ModelOptions(
+        num_features=num_features,
+        num_classes=num_classes,
+        hidden_sizes=spec.model.hidden_sizes,
+        num_heads=spec.model.num_heads,
+        activation=spec.model.activation,
+        dropout=spec.model.dropout,
+        attention_dropout=spec.model.attention_dropout,
+    )
+
+
+def declare_model(spec: JobSpec, *, num_features: int, num_classes: int) -> Model:
+    """Raises SpecError for an unknown model, ModelError if its parameters' names repeat."""
+    options = model_options(spec, num_features=num_features, num_classes=num_classes)
+    model: Model = plugins.load(MODELS, spec.model.name).build(options)
+    names = [parameter.name for parameter in model.parameters()]
+    if len(set(names)) != len(names):
+        raise ModelError(f"parameter names of {model.name} repeat: {sorted(names)}", fix="name them apart")
+    return model
+
+
+def derive_programs(spec: JobSpec, *, num_features: int, num_classes: int) -> Programs:
+    model = declare_model(spec, num_features=num_features, num_classes=num_classes)
+    return derive(model, hoist=spec.training.hoist, commute=spec.training.commute)
+
+
+def loss_of(spec: JobSpec, train_class_counts: Sequence[int]) -> LossOptions:
+    """Raises SpecError if class_weights do not fit the classes, or leave nothing to learn from."""
+    counts, given = tuple(train_class_counts), spec.training.class_weights
+    if given is None:
+        weights = tuple(1.0 for _ in counts)
+    elif given == "balanced":
+        weights = balanced_weights(counts)
+    else:
+        weights = tuple(float(w) for w in given)
+    if len(weights) != len(counts):
+        raise SpecError(
+            f"class_weights has {len(weights)} numbers",
+            why=f"the dataset has {len(counts)} classes",
+            fix="give one weight per class, in the order of the sorted labels",
+        )
+    options = loss_options(weights, counts)
+    if options.total_weight <= 0:
+        raise SpecError(
+            "the weights of all train entries add up to 0",
+            why="the loss is divided by their sum",
+            fix="give a class that has train vertices a weight above 0",
+        )
+    return options
+
+
+def task_job(spec: JobSpec, facts: GraphFacts) -> TaskJob:
+    """The same, for functions: plain data."""
+    options = model_options(spec, num_features=facts.num_features, num_classes=facts.num_classes)
+    training, loss = spec.training, loss_of(spec, facts.train_class_counts)
+    return TaskJob(spec.model.name, options, training.hoist, training.commute, loss, training.seed)

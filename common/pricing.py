@@ -1,0 +1,142 @@
+"""How use becomes a bill: the rules by which AWS charges, over the prices of price_table.py.
+
+    Lambda   sum over invocations of configured GB x billed seconds, and a price per request; an invocation is billed
+             its duration and, on a cold start, its init, together rounded up to 1 ms
+    EC2      each server on its own: started seconds, never less than 60, at the hourly price / 3600
+    traffic  per GB into and out of an availability zone; nothing within one
+
+Without free tier, savings plans, storage and taxes.
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from common.errors import SpecError
+from common.price_table import TABLES, US_EAST_1, Architecture, PriceTable
+
+MIN_SERVER_SECONDS = 60
+MB_PER_GB = 1024
+BYTES_PER_GB = 1_000_000_000
+
+
+def billed_ms(duration_ms: float, *, init_ms: float = 0.0) -> int:
+    """At least 1."""
+    return max(1, math.ceil(duration_ms + init_ms))
+
+
+class LambdaUsage:
+    """Sums over invocations, exact: never an average of memory or time, and the memory configured, not the used."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._mb_ms = 0
+
+    def invocation(self, *, memory_mb: int, billed_ms: int) -> None:
+        """A failed one counts as any other; a throttled one did not run and does not."""
+        self.requests += 1
+        self._mb_ms += memory_mb * billed_ms
+
+    def merge(self, other: "LambdaUsage") -> None:
+        self.requests += other.requests
+        self._mb_ms += other._mb_ms
+
+    @property
+    def gb_seconds(self) -> float:
+        return self._mb_ms / (MB_PER_GB * 1000)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a run took.
+
+    server_seconds   role -> running time of each of its servers
+    across_zones_bytes   from one availability zone to another; servers of a job stand in one zone
+    """
+
+    server_seconds: Mapping[str, Sequence[float]]
+    lambda_gb_seconds: float = 0.0
+    lambda_requests: int = 0
+    across_zones_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class CostItem:
+    what: str
+    quantity: float
+    unit: str
+    usd: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Items that cost nothing are left out."""
+
+    items: tuple[CostItem, ...]
+
+    @property
+    def usd(self) -> float:
+        return math.fsum(item.usd for item in self.items)
+
+
+def price(
+    usage: Usage, *, instance_type: str, region: str = US_EAST_1.region, architecture: Architecture | None = None
+) -> Cost:
+    """Every server is an `instance_type`; functions run on `architecture`, by default the servers' own.
+
+    Raises SpecError for an instance type or region without a price.
+    """
+    table = price_table(region)
+    hour = instance_hour(instance_type, table)
+    functions = architecture or architecture_of(instance_type)
+    items = [
+        *(_servers(role, seconds, instance_type, hour) for role, seconds in usage.server_seconds.items()),
+        _item(f"Lambda {functions}", usage.lambda_gb_seconds, "GB-s", table.lambda_gb_second[functions]),
+        _item("Lambda requests", usage.lambda_requests, "requests", table.lambda_request),
+        _item("across zones", usage.across_zones_bytes / BYTES_PER_GB, "GB", 2 * table.across_zones_gb),
+    ]
+    return Cost(tuple(item for item in items if item.quantity))
+
+
+def price_table(region: str) -> PriceTable:
+    if region not in TABLES:
+        raise SpecError(
+            f"no prices are known for region {region!r}",
+            why="prices differ from region to region",
+            fix=f"use one of: {', '.join(sorted(TABLES))}",
+        )
+    return TABLES[region]
+
+
+def instance_hour(instance_type: str, table: PriceTable = US_EAST_1) -> float:
+    """USD per hour, on demand, Linux. SpecError names the nearest type that has a price."""
+    family, _, size = instance_type.partition(".")
+    if family in table.families and size in table.families[family].sizes:
+        return table.families[family].xlarge_hour * _xlarges(size)
+    known = [f"{name}.{each}" for name, of in table.families.items() for each in of.sizes]
+    near = difflib.get_close_matches(instance_type, known, n=1, cutoff=0.0)
+    raise SpecError(
+        f"no price is known for instance type {instance_type!r} in {table.region}",
+        why="without a price the cost of a run and its budget cannot be told",
+        fix=f"did you mean {near[0]}? Families with a price: {', '.join(table.families)}",
+    )
+
+
+def architecture_of(instance_type: str) -> Architecture:
+    """Graviton families bear a g after their generation: c7g, c6gn, r8gd."""
+    return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"
+
+
+def _xlarges(size: str) -> float:
+    return 0.5 if size == "large" else float(size.removesuffix("xlarge") or 1)
+
+
+def _servers(role: str, seconds: Sequence[float], instance_type: str, hour: float) -> CostItem:
+    billed = sum(max(MIN_SERVER_SECONDS, math.ceil(each)) for each in seconds)
+    return CostItem(f"{role}: {len(seconds)} x {instance_type}", billed / 3600, "hours", billed / 3600 * hour)
+
+
+def _item(what: str, quantity: float, unit: str, unit_price: float) -> CostItem:
+    return CostItem(what, quantity, unit, quantity * unit_price)

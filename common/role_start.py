@@ -1,0 +1,70 @@
+"""How a role is started: one line of JSON down a pipe that the launcher holds, and lines back up.
+
+    launcher -> role    RoleStart, then AddressBook; end of file: exit
+    role -> launcher    Listening, then Ended
+
+Nothing secret is ever in an argument or the environment.
+"""
+
+import msgspec
+
+from common.job_setup import GraphFacts
+from common.wire.keys import Address, KeyPair, Token
+
+
+class FunctionPlace(msgspec.Struct, frozen=True):
+    """Where tensor tasks may be invoked, and how many at once for this graph server."""
+
+    function_name: str
+    region: str
+    endpoint_url: str | None
+    """None: AWS itself."""
+    concurrency: int
+
+
+class RoleStart(msgspec.Struct, frozen=True, kw_only=True):
+    """`name`: graph0, parameter1. `admitted`: name -> proof of every peer of this job, itself included."""
+
+    job_id: str
+    generation: int
+    name: str
+    spec: str
+    """The job spec as JSON, given keys only."""
+    facts: GraphFacts
+    graph_folder: str
+    endpoint: str
+    server_keys: KeyPair | None
+    """Of this job's listeners; None on ipc."""
+    credentials: KeyPair | Token
+    admitted: dict[str, str]
+    num_graph_servers: int
+    num_parameter_servers: int
+    trace_path: str | None = None
+    functions: FunctionPlace | None = None
+    log_level: str = "WARNING"
+
+    @property
+    def number(self) -> int:
+        return int(self.name.lstrip("abcdefghijklmnopqrstuvwxyz"))
+
+
+class Listening(msgspec.Struct, frozen=True, tag=True):
+    endpoint: str
+
+
+class AddressBook(msgspec.Struct, frozen=True):
+    """Of every listener of the job."""
+
+    addresses: dict[str, Address]
+
+
+class Ended(msgspec.Struct, frozen=True, tag=True):
+    """The role's last words; `what` is empty if nothing went wrong."""
+
+    what: str = ""
+    why: str = ""
+    fix: str = ""
+    kind: str = ""
+
+
+Word = Listening | Ended

@@ -1,0 +1,85 @@
+"""A graph server out of a job spec and a partition: its tensors, its scheduler, its backend."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from common import plugins
+from common.job_setup import GraphFacts, derive_programs, loss_of
+from common.job_spec import JobSpec
+from common.trace import StepRecord
+from common.wire.channel import Channel
+from common.wire.clients import GraphClient, ParameterClient
+from graph_server.backends.base import Backend, BackendOptions, FunctionOptions
+from graph_server.graph.partition import Partition
+from graph_server.schedule.scheduler import Scheduler
+from graph_server.server import GraphServer, Links
+from graph_server.stages.held import Held
+from graph_server.stages.load import load_constants
+
+BACKENDS = "graph_server.backends"
+BACKEND_FILES: Mapping[str, str] = {"auto": "local_cpu", "lambda": "aws_lambda"}
+"""Where the spec's word is not the file's name."""
+
+
+def graph_server(
+    spec: JobSpec,
+    facts: GraphFacts,
+    partition: Partition,
+    channel: Channel,
+    *,
+    functions: FunctionOptions | None = None,
+    record: Callable[[StepRecord], None] = lambda _: None,
+    generation: int = 1,
+    dtype: Any = np.float32,
+) -> GraphServer:
+    """Loads the constants and runs what is hoisted: this takes a while."""
+    programs = derive_programs(spec, num_features=facts.num_features, num_classes=facts.num_classes)
+    held = Held(programs, partition, seed=spec.training.seed, dtype=np.dtype(dtype))
+    load_constants(held)
+    parameters = ParameterClient(
+        channel, num_parameter_servers=spec.cluster.num_parameter_servers, generation=generation
+    )
+    options = BackendOptions(
+        model=programs.model,
+        loss=loss_of(spec, facts.train_class_counts),
+        seed=spec.training.seed,
+        parameters=parameters,
+        threads=usable_cores(),
+        functions=functions,
+    )
+    backend: Backend = plugins.load(BACKENDS, backend_file(spec)).Backend(options)
+    others = tuple(n for n in range(spec.cluster.num_graph_servers) if n != partition.server)
+    return GraphServer(
+        partition.server,
+        held,
+        _scheduler(spec, held, facts, backend),
+        backend=backend,
+        links=Links(
+            parameters, GraphClient(channel, generation=generation), others if spec.training.mode == "sync" else ()
+        ),
+        threads=usable_cores(),
+        record=record,
+        generation=generation,
+    )
+
+
+def backend_file(spec: JobSpec) -> str:
+    return BACKEND_FILES.get(spec.backend.name, spec.backend.name)
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _scheduler(spec: JobSpec, held: Held, facts: GraphFacts, backend: Backend) -> Scheduler:
+    return Scheduler(
+        held.programs,
+        feeds_in=held.partition.in_edges.feeds,
+        feeds_out=held.partition.out_edges.feeds,
+        num_intervals=facts.num_intervals,
+        mode=spec.training.mode,  # type: ignore[arg-type]  # async is refused before
+        places={"graph": usable_cores(), "tensor": max(1, backend.places)},
+    )

@@ -1,0 +1,211 @@
+"""Tensor tasks on AWS Lambda. An invocation is a lease: the function dials in, asks for tasks until a bound is reached.
+
+The lease book decides; this shell invokes, answers the functions, and turns what happens into the book's events.
+"""
+
+import asyncio
+import time
+from dataclasses import asdict, dataclass, field
+
+from common.errors import DorylusError
+from common.saga.arrays import Array
+from common.saga.compute import TaskOutputs
+from common.wire import messages
+from common.wire.channel import Reply
+from graph_server.backends.base import BackendOptions, Invocation, TaskResult, TensorTask
+from graph_server.schedule.lease_book import (
+    End,
+    GiveUp,
+    LeaseBook,
+    LeaseCommand,
+    Open,
+    Send,
+    TaskKey,
+)
+from graph_server.schedule.token_bucket import TokenBucket
+
+TICK_SECONDS = 0.1
+OPENINGS_PER_SECOND = 20.0
+"""Below what a new account may start; halved whenever one is throttled."""
+CLOSE_SECONDS = 5.0
+"""How long functions may take to hear that the job is over."""
+
+
+@dataclass
+class _Slot:
+    """The last request of a slot and its answer: the same ask, repeated, gets the same answer."""
+
+    ask: int
+    answer: asyncio.Future[Reply]
+
+
+@dataclass
+class _Lease:
+    held: set[tuple[int, str]] = field(default_factory=set)
+    slots: dict[int, _Slot] = field(default_factory=dict)
+    idle: list[_Slot] = field(default_factory=list)
+    """Slots that wait for a task, oldest first."""
+
+
+@dataclass
+class _Running:
+    task: TensorTask
+    result: asyncio.Future[TaskResult]
+    sent: float = 0.0
+
+
+class Backend:
+    name = "lambda"
+
+    def __init__(self, options: BackendOptions) -> None:
+        assert options.functions is not None
+        functions = options.functions
+        self._job, self._invoke, self._constants = functions.job, functions.invoke, functions.constants
+        target = functions.leases.target
+        self._book = LeaseBook(functions.leases, TokenBucket(rate=OPENINGS_PER_SECOND, burst=float(target)))
+        self.places = functions.leases.num_intervals
+        self._leases: dict[int, _Lease] = {}
+        self._running: dict[TaskKey, _Running] = {}
+        self._commands: asyncio.Queue[LeaseCommand] = asyncio.Queue()
+        self._error: DorylusError | None = None
+        self._invocations: set[asyncio.Task[None]] = set()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return asdict(self._book.counts)
+
+    async def run(self, task: TensorTask) -> TaskResult:
+        key = TaskKey(task.pass_, task.position, task.interval)
+        running = _Running(task, asyncio.get_running_loop().create_future())
+        self._running[key] = running
+        if self._error is not None:
+            raise self._error
+        self._obey(self._book.add(key, time.monotonic()))
+        return await running.result
+
+    async def serve(self) -> None:
+        """Open leases and let time pass, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._tick())
+            while True:
+                command = await self._commands.get()
+                if isinstance(command, Open):
+                    self._leases[command.lease] = _Lease()
+                    invocation = group.create_task(self._hold(command.lease))
+                    self._invocations.add(invocation)
+                    invocation.add_done_callback(self._invocations.discard)
+
+    async def close(self) -> None:
+        """End all leases and wait, shortly, until their invocations have ended."""
+        self._obey(self._book.close())
+        if self._invocations:
+            await asyncio.wait(self._invocations, timeout=CLOSE_SECONDS)
+
+    async def answer(self, message: messages.AnyMessage, buffers: list[Array]) -> Reply | None:
+        """None: not a function's message."""
+        now = time.monotonic()
+        match message:
+            case messages.LeaseHello(_, lease) if lease in self._leases:
+                self._leases[lease].held = set(message.held)
+                self._obey(self._book.hello(lease, {interval for interval, _ in message.held}, now))
+                return messages.LeaseWelcome(self._job), ()
+            case messages.NextTask(_, lease, slot, ask) if lease in self._leases:
+                self._leases[lease].held -= set(message.evicted)
+                return await self._next(lease, slot, ask)
+            case messages.TaskDone(_, lease, slot, ask) if lease in self._leases:
+                if self._is_new(lease, slot, ask):
+                    self._take(message, buffers, now)
+                return await self._next(lease, slot, ask)
+            case messages.TaskError(_, lease, slot, ask) if lease in self._leases:
+                if self._is_new(lease, slot, ask):
+                    self._obey(self._book.failed(lease, _key(message), message.error, now))
+                return await self._next(lease, slot, ask)
+            case messages.TaskLacks(_, lease) if lease in self._leases:
+                self._leases[lease].held -= {(message.interval, name) for name in message.names}
+                return self._again(lease, message)
+            case messages.LeaseHello() | messages.NextTask() | messages.TaskDone() | messages.TaskError():
+                return messages.LeaseOver("this lease is over"), ()
+        return None
+
+    # ---- slots
+
+    def _is_new(self, lease: int, slot: int, ask: int) -> bool:
+        known = self._leases[lease].slots.get(slot)
+        return known is None or known.ask < ask
+
+    async def _next(self, lease: int, slot: int, ask: int) -> Reply:
+        book = self._leases[lease]
+        if self._is_new(lease, slot, ask):
+            book.slots[slot] = _Slot(ask, asyncio.get_running_loop().create_future())
+            book.idle.append(book.slots[slot])
+            self._obey(self._book.ask(lease, time.monotonic()))
+        # shielded: a repeat of the request waits for the same answer
+        return await asyncio.shield(book.slots[slot].answer)
+
+    def _again(self, lease: int, message: messages.TaskLacks) -> Reply:
+        running = self._running.get(_key(message))
+        if running is None:
+            return messages.LeaseOver("this task is done"), ()
+        return self._task_message(lease, running.task, attempt=1)
+
+    # ---- what happens to tasks
+
+    def _take(self, message: messages.TaskDone, buffers: list[Array], now: float) -> None:
+        book, key = self._leases[message.lease], _key(message)
+        book.held -= set(message.evicted)
+        if not self._book.done(message.lease, key, now):
+            return
+        running = self._running.pop(key)
+        outputs = TaskOutputs(dict(zip(message.names, buffers, strict=True)), {}, message.sums)
+        if not running.result.done():
+            began = now - message.seconds
+            running.result.set_result(TaskResult(outputs, began, now, message.weights_bytes, message.gradient_bytes))
+
+    def _obey(self, commands: list[LeaseCommand]) -> None:
+        for command in commands:
+            match command:
+                case Open():
+                    self._commands.put_nowait(command)
+                case Send(lease, key, attempt):
+                    self._send(lease, key, attempt)
+                case End(lease, reason):
+                    for slot in self._leases[lease].idle:
+                        slot.answer.set_result((messages.LeaseOver(reason), ()))
+                    self._leases[lease].idle.clear()
+                case GiveUp(error):
+                    self._error = error
+                    for running in self._running.values():
+                        if not running.result.done():
+                            running.result.set_exception(error)
+
+    def _send(self, lease: int, key: TaskKey, attempt: int) -> None:
+        slot = self._leases[lease].idle.pop(0)
+        slot.answer.set_result(self._task_message(lease, self._running[key].task, attempt=attempt))
+
+    def _task_message(self, lease: int, task: TensorTask, *, attempt: int) -> Reply:
+        held = self._leases[lease].held
+        constants = tuple(n for n in task.rows if n in self._constants and (task.interval, n) not in held)
+        rows = tuple(n for n in task.rows if n not in self._constants)
+        held.update((task.interval, name) for name in constants)
+        message = messages.Task(task.pass_, task.position, task.interval, attempt, constants, rows)
+        return message, [task.rows[name] for name in (*constants, *rows)]
+
+    # ---- leases
+
+    async def _hold(self, lease: int) -> None:
+        ended = await self._invoke(lease)
+        for slot in self._leases.pop(lease).slots.values():
+            if not slot.answer.done():
+                slot.answer.set_result((messages.LeaseOver("its invocation has ended"), ()))
+        now = time.monotonic()
+        throttled, lost = ended is Invocation.THROTTLED, ended is Invocation.LOST
+        self._obey(self._book.closed(lease, now, lost=lost, throttled=throttled))
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._obey(self._book.tick(time.monotonic()))
+
+
+def _key(message: messages.TaskDone | messages.TaskError | messages.TaskLacks) -> TaskKey:
+    return TaskKey(message.pass_, message.position, message.interval)

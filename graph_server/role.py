@@ -1,0 +1,171 @@
+"""A graph server as a process of its own: a listener for other graph servers and functions, its partition, its loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from common.job_setup import task_job
+from common.job_spec import JobSpec
+from common.role_process import end_with_parent, kernel_names, peak_memory_bytes, read_book, say
+from common.role_start import AddressBook, Listening, RoleStart
+from common.saga.arrays import Array
+from common.wire.ticket import Ticket
+from common.trace import StepRecord, TraceFile
+from common.wire import messages
+from common.wire.admission import Admission
+from common.wire.channel import Channel, Reply, Traffic
+from common.wire.clients import ParameterClient
+from common.wire.identity import Identity
+from common.wire.keys import new_key_pair, new_token
+from common.wire.zmq_channel import Dialer, Listener, ListenerOptions
+from graph_server.assemble import graph_server
+from graph_server.backends.base import FunctionOptions
+from graph_server.function_invoker import FunctionInvoker
+from graph_server.graph.folder_reader import GraphFolder
+from graph_server.graph.partition import Partition, deal_folder
+from graph_server.schedule.lease_book import LeaseSettings
+from graph_server.schedule.stragglers import LateAfter
+from graph_server.server import GraphServer
+
+SLOTS = 2
+"""Tasks a lease holds at once: while one computes, the next one's inputs are on the way."""
+FIRST_TASK_SECONDS = 20.0
+"""Prior of the first wave: cold starts one after another, and the constants."""
+ADOPT_SECONDS = 1.0
+LOSSES_PER_LAMBDA = 10
+BEAT_SECONDS = 1.0
+
+
+Recorder = Callable[[StepRecord], None]
+
+
+class GraphRole:
+    def __init__(self, start: RoleStart) -> None:
+        self._start, self._spec = start, JobSpec.model_validate_json(start.spec)
+        self._admission, self._traffic = Admission(), Traffic()
+        self._server: asyncio.Future[GraphServer] = asyncio.get_running_loop().create_future()
+        self._finished = asyncio.Event()
+        for name, proof in start.admitted.items():
+            self._admission.admit(name, proof)
+
+    async def run(self) -> None:
+        start = self._start
+        me = Identity(start.job_id, start.generation, start.name, kernel_names())
+        options = ListenerOptions(traffic=self._traffic)
+        async with Listener(
+            me, self._answer, endpoint=start.endpoint, admission=self._admission, keys=start.server_keys, options=options
+        ) as listener:
+            say(Listening(listener.endpoint))
+            book = await read_book()
+            end_with_parent()
+            async with Dialer(me, book.addresses, credentials=start.credentials) as channel:
+                await self._serve(channel, book)
+
+    async def _serve(self, channel: Channel, book: AddressBook) -> None:
+        client = ParameterClient(
+            channel, num_parameter_servers=self._start.num_parameter_servers, generation=self._start.generation
+        )
+        async with asyncio.TaskGroup() as group:
+            # its loop is this one: it beats while it loads, and stops beating when it hangs
+            group.create_task(self._beat(client))
+            partition = await asyncio.to_thread(self._partition)
+            async with AsyncExitStack() as stack:
+                functions = await stack.enter_async_context(self._functions(partition, client, book))
+                record = self._recorder(stack)
+                server = await asyncio.to_thread(self._assemble, partition, channel, functions, record)
+                self._server.set_result(server)
+                await server.run()
+            # Its results are still asked for: the launcher ends this process.
+            self._finished.set()
+
+    def _partition(self) -> Partition:
+        folder = GraphFolder.open(Path(self._start.graph_folder))
+        return Partition.load(folder, deal_folder(folder, self._start.num_graph_servers), self._start.number)
+
+    def _assemble(self, partition: Partition, channel: Channel, functions: FunctionOptions | None, record: Recorder) -> GraphServer:
+        start = self._start
+        return graph_server(
+            self._spec,
+            start.facts,
+            partition,
+            channel,
+            functions=functions,
+            record=record,
+            generation=start.generation,
+        )
+
+    def _recorder(self, stack: AsyncExitStack) -> Recorder:
+        if self._start.trace_path is None:
+            return lambda _: None
+        return stack.enter_context(TraceFile(Path(self._start.trace_path))).write
+
+    @asynccontextmanager
+    async def _functions(
+        self, partition: Partition, client: ParameterClient, book: AddressBook
+    ) -> AsyncIterator[FunctionOptions | None]:
+        place = self._start.functions
+        if place is None:
+            yield None
+            return
+        leases = lease_settings(self._spec, num_own=len(partition.own), concurrency=place.concurrency)
+        async with FunctionInvoker(
+            place,
+            lambda lease: self._ticket(lease, book),
+            lease_seconds=leases.seconds,
+            admission=self._admission,
+            parameters=client,
+        ) as invoker:
+            job = task_job(self._spec, self._start.facts)
+            yield FunctionOptions(job, leases, invoker.invoke, job.programs().constants)
+
+    def _ticket(self, lease: int, book: AddressBook) -> Ticket:
+        start, secure = self._start, self._start.server_keys is not None
+        wanted = {start.name, *(f"parameter{n}" for n in range(start.num_parameter_servers))}
+        return Ticket(
+            job_id=start.job_id,
+            generation=start.generation,
+            name=f"lambda{lease * start.num_graph_servers + start.number}",
+            lease=lease,
+            graph_server=start.name,
+            addresses={name: address for name, address in book.addresses.items() if name in wanted},
+            credentials=new_key_pair() if secure else new_token(),
+            num_parameter_servers=start.num_parameter_servers,
+            slots=SLOTS,
+            seconds=float(self._spec.backend.lease_seconds),
+        )
+
+    async def _beat(self, client: ParameterClient) -> None:
+        while True:
+            await client.beat(self._start.name)
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def _answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
+        if isinstance(message, messages.PullReport):
+            await self._finished.wait()
+            counts = self._server.result().counts
+            traffic = self._traffic
+            report = messages.RoleReport(
+                dict(traffic.payload), dict(traffic.overhead), counts, kernel_names(), peak_memory_bytes()
+            )
+            return report, ()
+        return await (await asyncio.shield(self._server)).answer(peer, message, buffers)
+
+
+def lease_settings(spec: JobSpec, *, num_own: int, concurrency: int) -> LeaseSettings:
+    backend, servers = spec.backend, spec.cluster.num_graph_servers
+    target = min(num_own, max(1, backend.max_lambdas // servers), max(1, concurrency))
+    late = LateAfter(backend.relaunch_ratio, backend.relaunch_floor_ms / 1000, FIRST_TASK_SECONDS)
+    return LeaseSettings(
+        num_intervals=num_own,
+        target=target,
+        max_tasks=backend.lease_max_tasks,
+        seconds=float(backend.lease_seconds),
+        late=late,
+        max_losses=LOSSES_PER_LAMBDA * backend.max_lambdas,
+        adopt_after_seconds=ADOPT_SECONDS,
+    )
+
+
+async def main(start: RoleStart) -> None:
+    await GraphRole(start).run()

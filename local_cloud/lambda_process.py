@@ -1,0 +1,83 @@
+"""The local Lambda service as the launcher starts it: its own process, ended by closing its stdin."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from common.errors import ClusterError
+from local_cloud.lambda_service.settings import Faults, FunctionConfig, ServiceConfig
+
+FUNCTION = "dorylus-tensor-task"
+HANDLER = "lambda_functions.tensor_task.handler"
+REGION = "us-east-1"
+START_SECONDS = 30.0
+INIT_SECONDS = 60.0
+END_SECONDS = 15.0
+
+
+class LambdaProcess:
+    """`concurrency` as the account's; `memory_mb`, `seconds` of the function."""
+
+    def __init__(self, folder: Path, *, memory_mb: int, seconds: float, concurrency: int, faults: Faults) -> None:
+        function = FunctionConfig(
+            name=FUNCTION,
+            handler=HANDLER,
+            task_root=str(Path(__file__).resolve().parents[1]),
+            memory_mb=memory_mb,
+            timeout_seconds=seconds,
+        )
+        # Its many functions share few cores: a start may take longer than the 10 s that AWS grants.
+        self._config = ServiceConfig(
+            functions=(function,), concurrency=concurrency, faults=faults, init_seconds=INIT_SECONDS
+        )
+        self._folder = folder
+        self._process: asyncio.subprocess.Process | None = None
+        self.endpoint = ""
+
+    async def launch(self) -> None:
+        path = self._folder / "lambda.json"
+        path.write_bytes(msgspec.json.encode(self._config))
+        with (self._folder / "lambda.log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "local_cloud.lambda_service", "--config", str(path),
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        assert self._process.stdout is not None
+        async with asyncio.timeout(START_SECONDS):
+            port = (await self._process.stdout.readline()).decode().strip()
+        if not port:
+            raise ClusterError(
+                "the local Lambda service did not start",
+                why=(self._folder / "lambda.log").read_text(errors="replace")[-500:],
+            )
+        self.endpoint = f"http://127.0.0.1:{port}"
+
+    async def watch(self) -> None:
+        """Raises when it ends: nobody else ends it while a job runs."""
+        assert self._process is not None
+        code = await self._process.wait()
+        raise ClusterError(f"the local Lambda service ended with exit code {code}", fix="start the job again")
+
+    async def meter(self) -> dict[str, float]:
+        async with aiohttp.ClientSession() as session, session.get(f"{self.endpoint}/_meter") as response:
+            found: dict[str, float] = json.loads(await response.read())
+            return found
+
+    async def end(self) -> None:
+        process = self._process
+        if process is None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()

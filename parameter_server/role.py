@@ -1,0 +1,102 @@
+"""A parameter server as a process of its own: a listener, its shard, and for number 0 the clock and the membership."""
+
+import asyncio
+import time
+
+from common.job_spec import JobSpec
+from common.role_process import end_with_parent, kernel_names, peak_memory_bytes, read_book, say
+from common.role_start import Listening, RoleStart
+from common.saga.arrays import Array
+from common.wire import messages
+from common.wire.admission import Admission
+from common.wire.channel import Reply, Traffic
+from common.wire.clients import ParameterClient
+from common.wire.identity import Identity
+from common.wire.zmq_channel import Dialer, Listener, ListenerOptions
+from parameter_server.assemble import training_clock, weight_store
+from parameter_server.membership import Membership
+from parameter_server.server import ClockKeeper, ParameterServer
+
+BEAT_SECONDS = 1.0
+LOST_SECONDS = 15.0
+"""Without a beat for so long, a role is lost. A loop may be busy for seconds with one block of rows."""
+
+
+class ParameterRole:
+    def __init__(self, start: RoleStart) -> None:
+        self._start, self._spec = start, JobSpec.model_validate_json(start.spec)
+        store = weight_store(self._spec, start.facts, start.number, generation=start.generation)
+        self._server = ParameterServer(store, generation=start.generation)
+        self._admission, self._traffic = Admission(), Traffic()
+        self._ready = asyncio.Event()
+        names = [n for n in start.admitted if n.startswith(("graph", "parameter"))]
+        self._members = Membership(names, limit=LOST_SECONDS, began=time.monotonic())
+        for name, proof in start.admitted.items():
+            self._admission.admit(name, proof)
+
+    async def run(self) -> None:
+        start, me = self._start, Identity(
+            self._start.job_id, self._start.generation, self._start.name, kernel_names()
+        )
+        options = ListenerOptions(traffic=self._traffic)
+        async with Listener(
+            me, self._answer, endpoint=start.endpoint, admission=self._admission, keys=start.server_keys, options=options
+        ) as listener:
+            say(Listening(listener.endpoint))
+            book = await read_book()
+            end_with_parent()
+            async with Dialer(me, book.addresses, credentials=start.credentials) as channel:
+                client = ParameterClient(
+                    channel, num_parameter_servers=start.num_parameter_servers, generation=start.generation
+                )
+                await self._serve(client)
+
+    async def _serve(self, client: ParameterClient) -> None:
+        """Until the launcher is gone: after the job's end its results are still asked for."""
+        async with asyncio.TaskGroup() as group:
+            if self._start.number == 0:
+                clock = training_clock(self._spec, self._start.facts)
+                keeper = ClockKeeper(clock, client, lambda _: None, self._start.num_parameter_servers)
+                self._server.keeper = keeper
+                group.create_task(self._watch(keeper))
+                await keeper.start()
+            self._ready.set()
+            group.create_task(beat(client, self._start.name))
+
+    async def _watch(self, keeper: ClockKeeper) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            now = time.monotonic()
+            if lost := self._members.lost(now):
+                silent = self._members.silent_for(lost[0], now)
+                await keeper.lost(f"{' and '.join(lost)} has not been heard of for {silent:.0f} s")
+
+    async def _answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
+        match message:
+            case messages.Beat():
+                self._members.beat(peer, time.monotonic())
+                return messages.Done(), ()
+            case messages.Admit(_, name, proof) if name.startswith("lambda") and peer.startswith("graph"):
+                self._admission.admit(name, proof)
+                return messages.Done(), ()
+            case messages.Expel(_, name) if name.startswith("lambda") and peer.startswith("graph"):
+                self._admission.expel(name)
+                return messages.Done(), ()
+            case messages.PullReport():
+                traffic = self._traffic
+                report = messages.RoleReport(
+                    dict(traffic.payload), dict(traffic.overhead), {}, kernel_names(), peak_memory_bytes()
+                )
+                return report, ()
+        await self._ready.wait()
+        return await self._server.answer(peer, message, buffers)
+
+
+async def beat(client: ParameterClient, name: str) -> None:
+    while True:
+        await client.beat(name)
+        await asyncio.sleep(BEAT_SECONDS)
+
+
+async def main(start: RoleStart) -> None:
+    await ParameterRole(start).run()

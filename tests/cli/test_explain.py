@@ -1,0 +1,101 @@
+"""`dorylus explain`: the derived program, its widths in letters or numbers, and what a train pass moves."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from common import plugins
+from tests.local_cloud.jobs import MY_GRAPH
+
+GCN_PAPER = (
+    "Gather0 · ApplyVertex0 · Scatter1 · Gather1 · ApplyVertex1+Loss+∇ApplyVertex1"
+    " · ∇Scatter1 · ∇Gather1 · ∇ApplyVertex0"
+)
+GCN = (
+    "(once: Gather0) ApplyVertex0+1 · Scatter1 · Gather1 · ApplyVertex1+Loss+∇ApplyVertex1 · ∇Scatter1 · ∇Gather1"
+    " · ∇ApplyVertex1+0"
+)
+GAT = (
+    "ApplyVertex0 · Scatter0 · ApplyEdge0 · Gather0 · ApplyVertex0+1 · Scatter1 · ApplyEdge1 · Gather1"
+    " · ApplyVertex1+Loss+∇ApplyVertex1 · ∇Scatter1 · ∇ApplyEdge1 · ∇Gather1 · ∇ApplyVertex1+0"
+    " · ∇Scatter0 · ∇ApplyEdge0 · ∇Gather0 · ∇ApplyVertex0"
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DORYLUS_CACHE", str(cache_dir))
+
+
+def explain(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["explain", *arguments], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "program"),
+    [(["gcn", "--no-hoist", "--no-commute"], GCN_PAPER), (["gcn"], GCN), (["gat", "--num-layers", "2"], GAT)],
+)
+def test_the_programs_of_the_architecture(arguments: list[str], program: str):
+    assert program in explain(*arguments).stdout.splitlines()
+
+
+def test_widths_in_letters():
+    lines = explain("gat").stdout.splitlines()
+    assert lines[0] == "gat, 2 layers"
+    cells = {line.split("  ")[0]: line.split("  ", 1)[1].split() for line in lines[4:18]}
+    assert cells["ApplyVertex0"] == ["hidden0", "[F]", "projected0", "[8H+16]"]
+    assert cells["Scatter0"] == ["projected0", "[8H+16]", "source0", "[8H+8]"]
+    assert lines[-1] == "widths are per row: F features, H hidden, C classes, and F > H > C is assumed"
+
+
+def test_every_model_is_listed_and_explained():
+    listed = [line.strip() for line in explain().stdout.splitlines() if line.startswith("  ")]
+    assert listed == list(plugins.names("common.models"))
+    for model in listed:
+        assert explain(model).exit_code == 0
+        assert explain(model, "--num-layers", "1").exit_code == 0
+
+
+def test_an_unknown_model():
+    done = explain("gcm")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.endswith("fix: did you mean gcn?\n")
+
+
+def test_numbers_of_a_dataset():
+    done = explain("gcn", "--dataset", "cora", "--num-intervals", "12", "--num-graph-servers", "3")
+    lines = done.stdout.splitlines()
+    assert done.stderr == ""
+    assert GCN in lines
+    row = next(line.split() for line in lines if line.startswith("ApplyVertex0+1"))
+    assert row[:7] == ["ApplyVertex0+1", "-", f"{2708 * 7 * 4:,}", "-", "-", "124.8", "gathered0"]
+    assert "  rows out           151,648  given by tensor tasks" in lines
+    assert "layer 1 multiplies before it gathers, because 16 > 7; --no-commute undoes that" in lines
+    assert "payload of one train pass, in bytes (3 graph servers, 12 intervals; 2,708 vertices, 10,556 edges)" in lines
+
+
+def test_json_adds_up():
+    done = explain("gin", "--dataset", MY_GRAPH, "--directed", "true", "--num-intervals", "4", "--json")
+    found = json.loads(done.stdout)
+    payload, costs = found["payload"], [step["cost"] for step in found["steps"] if not step["once"]]
+    for kind in ("rows_in", "rows_out", "gradients", "ghosts", "flops"):
+        assert sum(cost[kind] for cost in costs) == payload[kind]
+    parts = ("rows_in", "rows_out", "weights", "gradients", "ghosts")
+    assert sum(payload[kind] for kind in parts) == found["payload_total"]
+    assert payload["ghosts"] == 0
+    assert found["graph"]["num_intervals"] == 4
+
+
+def test_json_without_a_dataset_has_no_numbers():
+    found = json.loads(explain("gcn", "--json").stdout)
+    assert (found["program"], found["payload"]) == (GCN, None)
+    assert found["steps"][0] == {
+        "step": "Gather0",
+        "once": True,
+        "reads": [{"name": "source0", "width": "F"}],
+        "writes": [{"name": "gathered0", "width": "F"}],
+        "cost": None,
+    }

@@ -1,0 +1,72 @@
+"""What explain predicts of a train pass is what the trace adds up, to the byte."""
+
+from pathlib import Path
+
+import pytest
+
+from common import plugins
+from common.trace import StepRecord
+from local_cloud.explain import graph_counts, predict_job
+from local_cloud.in_process import Watch, run_in_process
+from local_cloud.observer import Silent
+from local_cloud.payload import PassPayload
+from local_cloud.prepare import PreparedJob, prepare_job
+from tests.local_cloud.jobs import INTERVALS, MY_GRAPH, ROOT, load
+
+MODELS = plugins.names("common.models")
+
+
+def prepared(target: str, settings: dict[str, str], cache_dir: Path) -> PreparedJob:
+    spec = load(target, {**INTERVALS, "training.num_epochs": "3", **settings}).spec
+    return prepare_job(spec, base_folder=ROOT, cache_dir=cache_dir, observer=Silent())
+
+
+def predicted_and_traced(job: PreparedJob) -> tuple[PassPayload, list[StepRecord]]:
+    records: list[StepRecord] = []
+    result = run_in_process(job, Watch(record=records.append))
+    assert all(result.intervals_per_server)
+    assert sum(result.ghosts_per_server) > 0
+    return predict_job(job, graph_counts(job.folder, job.spec.cluster.num_graph_servers)), records
+
+
+def assert_equal(predicted: PassPayload, records: list[StepRecord], epoch: int) -> None:
+    of_pass = [record for record in records if record.pass_ == f"train {epoch}"]
+    for kind in ("rows_in", "rows_out", "weights", "gradients", "ghosts"):
+        assert sum(getattr(record, kind) for record in of_pass) == getattr(predicted, kind), kind
+    assert sum(record.payload for record in of_pass) == predicted.total
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_train_pass_moves_what_was_predicted(model: str, cache_dir: Path):
+    predicted, records = predicted_and_traced(prepared("cora", {"model.name": model}, cache_dir))
+    assert_equal(predicted, records, 2)
+    assert_equal(predicted, records, 3)
+    assert sum(record.constants for record in records) == predicted.constants
+
+
+@pytest.mark.parametrize("directed", ["true", "false"])
+@pytest.mark.parametrize("model", MODELS)
+def test_without_evaluations_the_train_pass_fetches_the_weights(model: str, directed: str, cache_dir: Path):
+    """The paper's program, on a graph whose ∇Gather reads other ghosts than its Gather when it is directed."""
+    settings = {"model.name": model, "dataset.directed": directed, "training.eval_frequency": "0"}
+    settings |= {"training.hoist": "false", "training.commute": "false"}
+    predicted, records = predicted_and_traced(prepared(MY_GRAPH, settings, cache_dir))
+    assert predicted.weights == predicted.weights_per_version > 0
+    assert_equal(predicted, records, 2)
+
+
+def test_sync_announces_without_payload(cache_dir: Path):
+    settings = {"dataset.directed": "false", "training.mode": "sync"}
+    predicted, records = predicted_and_traced(prepared(MY_GRAPH, settings, cache_dir))
+    assert_equal(predicted, records, 2)
+
+
+def test_more_graph_servers_than_intervals(cache_dir: Path):
+    settings = {"dataset.directed": "false", "training.eval_frequency": "0"}
+    settings |= {"cluster.num_graph_servers": "5", "cut.num_intervals": "2"}
+    job = prepared(MY_GRAPH, settings, cache_dir)
+    records: list[StepRecord] = []
+    run_in_process(job, Watch(record=records.append))
+    counts = graph_counts(job.folder, 5)
+    assert counts.num_owners == 2
+    assert_equal(predict_job(job, counts), records, 2)
