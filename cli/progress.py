@@ -15,6 +15,7 @@ from rich.text import Text
 
 from common.resolve_spec import ResolvedSpec
 from local_cloud.observer import EpochReport, Observer, Silent
+from local_cloud.run_result import Status
 
 LINES = 10
 """About so many lines of a training that nobody sees on a terminal."""
@@ -72,6 +73,9 @@ class Lines:
             width = len(str(self._num_epochs))
             click.echo(f"epoch {report.epoch:>{width}}/{self._num_epochs}  {_figures(report, rate)}", err=True)
 
+    def status(self, status: Status) -> None:
+        pass
+
     def note(self, text: str) -> None:
         click.echo(f"note: {text}", err=True)
 
@@ -83,6 +87,7 @@ class Bar:
         columns = (TextColumn("{task.description}"), BarColumn(24), EpochColumn(), TextColumn("{task.fields[figures]}"))
         self.progress = Progress(*columns, TimeElapsedColumn(), console=console)
         self._job, self._rate = _job(resolved), Rate()
+        self._figures = self._status = ""
         self._line = self.progress.add_task("starting", total=None, figures="")
 
     def doing(self, what: str) -> None:
@@ -92,8 +97,12 @@ class Bar:
         self.progress.update(self._line, description=self._job, total=num_epochs)
 
     def epoch_ended(self, report: EpochReport) -> None:
-        figures = _figures(report, self._rate.after(report))
-        self.progress.update(self._line, completed=report.epoch, figures=figures)
+        self._figures = _figures(report, self._rate.after(report))
+        self.progress.update(self._line, completed=report.epoch, figures=f"{self._figures}{self._status}")
+
+    def status(self, status: Status) -> None:
+        self._status = f"  {status.tasks_in_flight} tasks in flight  ${status.cost_usd:.4f}"
+        self.progress.update(self._line, figures=f"{self._figures}{self._status}")
 
     def note(self, text: str) -> None:
         self.progress.console.print(f"note: {text}", markup=False, highlight=False)

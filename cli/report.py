@@ -38,7 +38,21 @@ def _rows(summary: Summary) -> list[tuple[str, str]]:
         rows.append(("epochs", str(summary.epochs)))
     median = summary.epoch_seconds_median
     rows.append(("seconds", f"{summary.seconds:.1f}" + ("" if median is None else f", {median:.3f} an epoch")))
+    rows += _work(summary)
     rows.append(("run folder", _shown(summary.run_dir)))
+    return rows
+
+
+def _work(summary: Summary) -> list[tuple[str, str]]:
+    """What was done where, and what it would have cost."""
+    rows = [("tensor tasks", f"{summary.tasks}, {summary.relaunches} relaunched, {summary.lost_leases} leases lost")]
+    moved = [(link, of.payload + of.overhead) for link, of in summary.bytes_moved.items() if of.payload + of.overhead]
+    if moved:
+        rows.append(("moved", ", ".join(f"{link.replace('_', '-')} {size / 1e6:.1f} MB" for link, size in moved)))
+    if summary.lambda_requests:
+        rows.append(("Lambda", f"{summary.lambda_gb_seconds:.1f} GB-s, {summary.lambda_requests} requests"))
+    if summary.cost_usd is not None:
+        rows.append(("cost on AWS", f"${summary.cost_usd:.4f}"))
     return rows
 
 

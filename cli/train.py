@@ -17,7 +17,14 @@ is detected. Flags win over the job spec, which wins over defaults. Results go i
 
 
 def _train(
-    target: str | None, run_dir: Path | None, cache_dir: Path | None, quiet: bool, as_json: bool, **settings: object
+    target: str | None,
+    run_dir: Path | None,
+    cache_dir: Path | None,
+    quiet: bool,
+    as_json: bool,
+    in_process: bool,
+    secure: bool,
+    **settings: object,
 ) -> None:
     # Here, not above: the machinery takes a second to load, and --help needs none of it.
     from graph_server.graph.cache import default_cache_dir
@@ -30,7 +37,8 @@ def _train(
         need_a_target(target, flags)
         resolved = load_job(target, flags, Path.cwd())
         with watching(resolved, silent=as_json or quiet) as observer:
-            summary = train_job(resolved, RunOptions(Path.cwd(), cache_dir or default_cache_dir(), run_dir), observer)
+            options = RunOptions(Path.cwd(), cache_dir or default_cache_dir(), run_dir, in_process, secure)
+            summary = train_job(resolved, options, observer)
     if as_json:
         click.echo(to_json(summary), nl=False)
     elif quiet or not sys.stdout.isatty():
@@ -53,6 +61,8 @@ train = GroupedCommand(
             envvar="DORYLUS_CACHE",
             help="Where cut graphs are kept. [default: the user's cache directory; also $DORYLUS_CACHE]",
         ),
+        click.Option(["--in-process"], is_flag=True, help="All roles in this process, instead of one each."),
+        click.Option(["--secure"], is_flag=True, help="CURVE over TCP between the roles, instead of ipc."),
         click.Option(["--quiet"], is_flag=True, help="Say only how it ended."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON, alone on stdout."),
         *setting_options(),

@@ -16,7 +16,7 @@ class PassKind(enum.IntEnum):
 
 
 class Pass(msgspec.Struct, frozen=True, order=True):
-    """`epoch` counts from 1. `train e` reads weights version e - 1 and makes version e; `evaluate e` reads version e."""
+    """`epoch` counts from 1. `train e` reads weights version e - 1 and makes version e; `evaluate e` reads e."""
 
     epoch: int
     kind: PassKind

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Awaitable, Callable
 
 import msgspec
-import numpy as np
-from threadpoolctl import threadpool_info
 
 from common.errors import DorylusError
 from common.role_start import AddressBook, Ended, RoleStart, Word
@@ -59,24 +57,3 @@ def run_role(main: Callable[[RoleStart], Awaitable[None]]) -> int:
 
 async def _as_coroutine(main: Callable[[RoleStart], Awaitable[None]], start: RoleStart) -> None:
     await main(start)
-
-
-def kernel_names() -> str:
-    """What decides the last bits of a product: the BLAS kernels, and NumPy's own for this CPU."""
-    blas = {str(found.get("architecture", found["internal_api"])) for found in threadpool_info()}
-    features = [name for name, there in np._core._multiarray_umath.__cpu_features__.items() if there]  # type: ignore[attr-defined]
-    return f"blas {' '.join(sorted(blas))}; numpy {' '.join(sorted(features))}"
-
-
-def peak_memory_bytes() -> int:
-    """Proportional set size now, where the system tells; else the largest resident set so far."""
-    try:
-        with open("/proc/self/smaps_rollup", "rb") as rollup:
-            for line in rollup:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -21,7 +21,6 @@ class Unbuilt:
         return value not in self.works
 
 
-_LEASES = "Lambda functions as a backend"
 _RESTARTS = "checkpoints and restarts"
 _HETEROGENEOUS = "picking a part of a heterogeneous file"
 
@@ -41,17 +40,10 @@ UNBUILT = (
     Unbuilt("training.metric", "metrics other than accuracy", works=("auto", "accuracy")),
     Unbuilt("training.deterministic", "pinned CPU kernels", works=(False,)),
     Unbuilt("cluster.max_restarts", _RESTARTS),
-    Unbuilt("cluster.instance_type", "training on AWS"),
     Unbuilt("cluster.spot", "training on AWS", works=(False,)),
-    Unbuilt("backend.name", _LEASES, works=("auto", "local_cpu")),
-    Unbuilt("backend.min_lambdas", _LEASES),
-    Unbuilt("backend.max_lambdas", _LEASES),
-    Unbuilt("backend.memory_mb", _LEASES),
-    Unbuilt("backend.lease_max_tasks", _LEASES),
-    Unbuilt("backend.lease_seconds", _LEASES),
-    Unbuilt("backend.lease_idle_ms", _LEASES),
-    Unbuilt("backend.relaunch_ratio", _LEASES),
-    Unbuilt("backend.relaunch_floor_ms", _LEASES),
+    Unbuilt("backend.name", "the hybrid backend", works=("auto", "local_cpu", "lambda")),
+    Unbuilt("backend.min_lambdas", "tuning the number of leases", works=(1,)),
+    Unbuilt("backend.lease_idle_ms", "ending idle leases", works=("auto",)),
     Unbuilt("budget.max_cost_usd", "the budget", works=(None,)),
     Unbuilt("budget.max_runtime_seconds", "the budget", works=(None,)),
     Unbuilt("output.path", "results on S3", refused_prefix="s3://"),

@@ -17,9 +17,9 @@ from aiobotocore.config import AioConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.role_start import FunctionPlace
-from common.wire.ticket import Ticket
 from common.wire.admission import Admission
 from common.wire.clients import ParameterClient
+from common.wire.ticket import Ticket
 from graph_server.backends.base import Invocation
 
 LOG = logging.getLogger(__name__)
@@ -68,7 +68,9 @@ class FunctionInvoker:
         self._client = await self._exit.enter_async_context(client)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         await self._exit.aclose()
 
     async def invoke(self, lease: int) -> Invocation:
@@ -98,5 +100,10 @@ class FunctionInvoker:
             return Invocation.LOST
         if "FunctionError" not in response:
             return Invocation.SERVED
-        LOG.warning("lease %s of %s is lost: %s", ticket.lease, ticket.graph_server, answer[:LOGGED_BYTES].decode(errors="replace"))
+        LOG.warning(
+            "lease %s of %s is lost: %s",
+            ticket.lease,
+            ticket.graph_server,
+            answer[:LOGGED_BYTES].decode(errors="replace"),
+        )
         return Invocation.LOST

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from common.job_setup import task_job
 from common.job_spec import JobSpec
-from common.role_process import end_with_parent, kernel_names, peak_memory_bytes, read_book, say
+from common.kernel_names import kernel_names
+from common.peak_memory import PeakMemory
+from common.role_process import end_with_parent, read_book, say
 from common.role_start import AddressBook, Listening, RoleStart
 from common.saga.arrays import Array
-from common.wire.ticket import Ticket
 from common.trace import StepRecord, TraceFile
 from common.wire import messages
 from common.wire.admission import Admission
@@ -18,6 +19,7 @@ from common.wire.channel import Channel, Reply, Traffic
 from common.wire.clients import ParameterClient
 from common.wire.identity import Identity
 from common.wire.keys import new_key_pair, new_token
+from common.wire.ticket import Ticket
 from common.wire.zmq_channel import Dialer, Listener, ListenerOptions
 from graph_server.assemble import graph_server
 from graph_server.backends.base import FunctionOptions
@@ -43,7 +45,7 @@ Recorder = Callable[[StepRecord], None]
 class GraphRole:
     def __init__(self, start: RoleStart) -> None:
         self._start, self._spec = start, JobSpec.model_validate_json(start.spec)
-        self._admission, self._traffic = Admission(), Traffic()
+        self._admission, self._traffic, self._memory = Admission(), Traffic(), PeakMemory()
         self._server: asyncio.Future[GraphServer] = asyncio.get_running_loop().create_future()
         self._finished = asyncio.Event()
         for name, proof in start.admitted.items():
@@ -54,7 +56,12 @@ class GraphRole:
         me = Identity(start.job_id, start.generation, start.name, kernel_names())
         options = ListenerOptions(traffic=self._traffic)
         async with Listener(
-            me, self._answer, endpoint=start.endpoint, admission=self._admission, keys=start.server_keys, options=options
+            me,
+            self._answer,
+            endpoint=start.endpoint,
+            admission=self._admission,
+            keys=start.server_keys,
+            options=options,
         ) as listener:
             say(Listening(listener.endpoint))
             book = await read_book()
@@ -83,7 +90,9 @@ class GraphRole:
         folder = GraphFolder.open(Path(self._start.graph_folder))
         return Partition.load(folder, deal_folder(folder, self._start.num_graph_servers), self._start.number)
 
-    def _assemble(self, partition: Partition, channel: Channel, functions: FunctionOptions | None, record: Recorder) -> GraphServer:
+    def _assemble(
+        self, partition: Partition, channel: Channel, functions: FunctionOptions | None, record: Recorder
+    ) -> GraphServer:
         start = self._start
         return graph_server(
             self._spec,
@@ -138,17 +147,24 @@ class GraphRole:
     async def _beat(self, client: ParameterClient) -> None:
         while True:
             await client.beat(self._start.name)
+            self._memory.sample()
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
         if isinstance(message, messages.PullReport):
             await self._finished.wait()
-            counts = self._server.result().counts
-            traffic = self._traffic
+            server, traffic = self._server.result(), self._traffic
             report = messages.RoleReport(
-                dict(traffic.payload), dict(traffic.overhead), counts, kernel_names(), peak_memory_bytes()
+                dict(traffic.payload),
+                dict(traffic.overhead),
+                server.counts,
+                tuple(sorted({kernel_names(), *server.kernels})),
+                self._memory.sample(at_once=True),
             )
             return report, ()
+        if isinstance(message, messages.PullStatus):
+            in_flight = self._server.result().tasks_in_flight if self._server.done() else 0
+            return messages.RoleStatus(in_flight), ()
         return await (await asyncio.shield(self._server)).answer(peer, message, buffers)
 
 

@@ -83,12 +83,23 @@ class GraphServer:
         self._began = time.monotonic()
         self._sums: dict[tuple[Pass, int], Mapping[str, float]] = {}
         self._sent_constants: set[tuple[str, int]] = set()
-        self._tasks = 0
+        self._tasks = self._in_flight = 0
 
     @property
     def counts(self) -> dict[str, int]:
         """What it and its backend counted, for the summary."""
-        return {"intervals": len(self._held.partition.own), "tensor_tasks": self._tasks, **self._backend.counts}
+        partition = self._held.partition
+        held = {"intervals": len(partition.own), "ghosts": partition.in_edges.num_ghosts}
+        return {**held, "tensor_tasks": self._tasks, **self._backend.counts}
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        """Of whatever runs its tensor tasks elsewhere."""
+        return self._backend.kernels
+
+    @property
+    def tasks_in_flight(self) -> int:
+        return self._in_flight
 
     async def run(self) -> Reason:
         """Until the training clock ends the job. Raises the error of what failed."""
@@ -197,11 +208,14 @@ class GraphServer:
         task = tensor_task(
             self._held, event.pass_, step, position=event.position, interval=event.interval, attempt=attempt
         )
+        self._in_flight += 1
         try:
             result = await self._backend.run(task)
         except DorylusError as error:
             self._events.put_nowait(TaskFailed(event.pass_, event.position, event.interval, error))
             return
+        finally:
+            self._in_flight -= 1
         self._events.put_nowait(_TaskDone(event, task, result, created))
 
     def _take(self, done: _TaskDone) -> None:

@@ -74,7 +74,9 @@ class Lease:
 
     async def _serve_slot(self, slot: int, job: TaskJob, programs: Programs) -> None:
         terms, ask = self._terms, 0
-        request: messages.Message = messages.NextTask(terms.generation, terms.lease, slot, ask, self._warm.take_evicted())
+        request: messages.Message = messages.NextTask(
+            terms.generation, terms.lease, slot, ask, self._warm.take_evicted()
+        )
         buffers: list[Array] = []
         while True:
             # The graph server ends a lease before its time is over; this deadline is for one that is gone.
@@ -107,7 +109,9 @@ class Lease:
         inputs = TaskInputs(rows, weights, masks, job.loss)
         began = time.monotonic()
         try:
-            outputs = await asyncio.get_running_loop().run_in_executor(self._core, compute, programs.model, step, inputs)
+            outputs = await asyncio.get_running_loop().run_in_executor(
+                self._core, compute, programs.model, step, inputs
+            )
         except Exception:
             return self._error(task, place, traceback.format_exc()), []
         seconds = time.monotonic() - began

@@ -9,10 +9,10 @@ import os
 from typing import Any
 
 import msgspec
-from threadpoolctl import threadpool_info
 
-from common.wire.ticket import Ticket
+from common.kernel_names import kernel_names
 from common.wire.identity import Identity
+from common.wire.ticket import Ticket
 from common.wire.zmq_channel import Dialer
 from lambda_functions.lease import Lease, LeaseTerms
 from lambda_functions.warm import WarmContainer
@@ -31,7 +31,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, int]:
 
 
 async def serve(ticket: Ticket, warm: WarmContainer) -> int:
-    kernels = " ".join(sorted(str(found.get("architecture", "")) for found in threadpool_info()))
+    kernels = kernel_names()
     me = Identity(ticket.job_id, ticket.generation, ticket.name, kernels)
     terms = LeaseTerms(
         job_id=ticket.job_id,

@@ -10,7 +10,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from common import trace
-from common.errors import DorylusError, SpecError
+from common.errors import DorylusError
 from common.passes import Pass, predict
 from common.role_start import AddressBook, FunctionPlace, RoleStart
 from common.saga.arrays import Array
@@ -29,11 +29,13 @@ from common.wire.identity import Identity
 from common.wire.keys import KeyPair, Token, new_key_pair, new_token
 from common.wire.zmq_channel import Dialer
 from graph_server.graph.partition import deal_folder
-from local_cloud.in_process import LAUNCHER, RunResult, Watch
+from local_cloud.costs import run_cost
+from local_cloud.in_process import LAUNCHER
 from local_cloud.lambda_process import FUNCTION, REGION, LambdaProcess
 from local_cloud.lambda_service.settings import Faults
 from local_cloud.prepare import PreparedJob
 from local_cloud.roles import RoleProcess
+from local_cloud.run_result import RunResult, Status, Totals, Watch
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.training_clock import ClockState, Stopped
 
@@ -44,6 +46,7 @@ FUNCTION_SECONDS_MORE = 30.0
 """A function may live a little longer than its lease."""
 RESULT_SECONDS = 120.0
 EPOCH_SECONDS = 24 * 3600.0
+STATUS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Reports:
     kernels: set[str] = field(default_factory=set)
     pss_bytes: int = 0
     intervals: list[int] = field(default_factory=list)
+    ghosts: list[int] = field(default_factory=list)
 
     def add(self, report: messages.RoleReport) -> None:
         self.traffic.payload.update(report.payload)
@@ -72,8 +76,9 @@ class Reports:
         for name, count in report.counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
         if "intervals" in report.counts:
-            self.intervals.append(report.counts["intervals"])
-        self.kernels.add(report.kernels)
+            self.intervals.insert(0, report.counts["intervals"])
+            self.ghosts.insert(0, report.counts["ghosts"])
+        self.kernels.update(report.kernels)
         self.pss_bytes += report.peak_pss_bytes
 
 
@@ -173,10 +178,10 @@ class Cluster:
         job = asyncio.create_task(self._follow(channel, watch))
         try:
             done, _ = await asyncio.wait({job, *watchers}, return_when=asyncio.FIRST_COMPLETED)
-            if job not in done:
+            if job not in done or job.cancelled():
                 await self._tell_what_there_is(channel, watch)
-                for watcher in done:
-                    watcher.result()
+                for task in done:
+                    task.result()
                 raise DorylusError("a role ended before the job", fix="start the job again")
             return job.result()
         finally:
@@ -186,6 +191,31 @@ class Cluster:
 
     async def _follow(self, channel: Channel, watch: Watch) -> RunResult:
         watch.stoppable(_stopper(channel))
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(self._look(channel, watch))
+            news = await self._epochs(channel, watch)
+            looking.cancel()
+        return await self._result(channel, news)
+
+    async def _look(self, channel: Channel, watch: Watch) -> None:
+        """What is in flight, and what it has cost so far, for whoever watches."""
+        began = time.monotonic()
+        while True:
+            await asyncio.sleep(STATUS_SECONDS)
+            in_flight = 0
+            for name in self._names:
+                if name.startswith("graph"):
+                    reply, _ = await channel.request(name, messages.PullStatus(GENERATION), deadline=RESULT_SECONDS)
+                    in_flight += expect(reply, messages.RoleStatus).tasks_in_flight
+            meter = await self.functions.meter() if self.functions is not None else {}
+            totals = Totals(
+                lambda_gb_seconds=float(meter.get("gb_seconds", 0.0)), lambda_requests=int(meter.get("requests", 0))
+            )
+            cost = run_cost(self.job.spec, totals, time.monotonic() - began)
+            watch.status(Status(in_flight, cost.usd))
+
+    async def _epochs(self, channel: Channel, watch: Watch) -> messages.Epochs:
+        """Until the job has ended."""
         while True:
             reply, _ = await channel.request(
                 "parameter0", messages.AwaitEpochs(GENERATION, len(self._metrics)), deadline=EPOCH_SECONDS
@@ -203,7 +233,7 @@ class Cluster:
                 self._metrics.append(metrics)
                 watch.on_epoch(metrics)
             if news.ended is not None:
-                return await self._result(channel, news)
+                return news
 
     async def _result(self, channel: Channel, news: messages.Epochs) -> RunResult:
         stopped = Stopped(ClockState(news.ended), news.reason, news.best_version, news.last_version)
@@ -217,9 +247,18 @@ class Cluster:
         await self._collect(channel)
         return self._with_counts(stopped, best, last, logits)
 
-    def _with_counts(self, stopped: Stopped, best: object, last: object, logits: Array | None) -> RunResult:
-        intervals = tuple(self.reports.intervals)
-        return RunResult(stopped, best, last, logits, self.reports.traffic, intervals, ())  # type: ignore[arg-type]
+    def _with_counts(
+        self, stopped: Stopped, best: Mapping[str, Array] | None, last: Mapping[str, Array], logits: Array | None
+    ) -> RunResult:
+        told = self.reports
+        totals = Totals(
+            counts=told.counts,
+            kernels=frozenset(told.kernels),
+            peak_pss_bytes=told.pss_bytes,
+            lambda_gb_seconds=float(self.meter.get("gb_seconds", 0.0)),
+            lambda_requests=int(self.meter.get("requests", 0)),
+        )
+        return RunResult(stopped, best, last, logits, told.traffic, tuple(told.intervals), tuple(told.ghosts), totals)
 
     async def _logits(self, graph: GraphClient, pass_: Pass) -> Array:
         owners = deal_folder(self.job.folder, self.job.spec.cluster.num_graph_servers).owners
@@ -275,6 +314,6 @@ def _replay(path: Path, watch: Watch) -> None:
             watch.record(record)
 
 
-def run_cluster(job: PreparedJob, job_id: str, watch: Watch, options: ClusterOptions | None = None) -> tuple[RunResult, Cluster]:
-    cluster = Cluster(job, job_id, options)
-    return asyncio.run(cluster.run(watch)), cluster
+def run_cluster(job: PreparedJob, job_id: str, watch: Watch, options: ClusterOptions | None = None) -> RunResult:
+    """Train to the end. Raises the first error of a role; Ctrl-C is the caller's, through `watch.stoppable`."""
+    return asyncio.run(Cluster(job, job_id, options).run(watch))

@@ -20,11 +20,11 @@ from common.saga.layer import Model
 from common.saga.program import Programs, StageProgram, derive
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition import Partition, deal_folder
-from local_cloud.in_process import clock_settings
 from local_cloud.load_job import MODELS, load_job
 from local_cloud.observer import Observer
 from local_cloud.payload import GraphCounts, PassPayload, StepPayload, predict_payload, predict_step
 from local_cloud.prepare import PreparedJob, prepare_job
+from parameter_server.assemble import clock_settings
 
 BASE = 10**6
 C, H, F = BASE, BASE**2, BASE**3
@@ -93,7 +93,9 @@ def explain_dataset(flags: Layer, *, base_folder: Path, cache_dir: Path, observe
 
 
 def predict_job(job: PreparedJob, counts: GraphCounts) -> PassPayload:
-    return predict_payload(job.programs, counts, every_version_is_evaluated=clock_settings(job).eval_frequency == 1)
+    return predict_payload(
+        job.programs, counts, every_version_is_evaluated=clock_settings(job.spec, job.facts).eval_frequency == 1
+    )
 
 
 def graph_counts(folder: GraphFolder, num_graph_servers: int) -> GraphCounts:

@@ -4,71 +4,46 @@ The interfaces are those of separate processes: every message is encoded and dec
 """
 
 import asyncio
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from common import plugins
+from common.errors import SpecError
+from common.kernel_names import kernel_names
 from common.passes import Pass, predict
 from common.saga.arrays import Array
-from common.sharding import join, shard
-from common.trace import StepRecord
+from common.sharding import join
 from common.wire import messages
-from common.wire.channel import Faults, InMemoryNetwork, Reply, Traffic
+from common.wire.channel import Faults, InMemoryNetwork, Reply
 from common.wire.clients import GraphClient, ParameterClient
-from graph_server.backends.base import BackendOptions
+from graph_server.assemble import graph_server
 from graph_server.graph.partition import Partition, deal_folder
 from graph_server.graph.partition_book import PartitionBook
-from graph_server.schedule.scheduler import Scheduler
-from graph_server.server import GraphServer, Links
-from graph_server.stages.held import Held
-from graph_server.stages.load import load_constants
+from graph_server.server import GraphServer
 from local_cloud.prepare import PreparedJob
-from parameter_server.epoch_metrics import EpochMetrics
-from parameter_server.initial_weights import initial_weights
-from parameter_server.optimizers import make_optimizer
+from local_cloud.run_result import RunResult, Totals, Watch
+from parameter_server.assemble import training_clock, weight_store
 from parameter_server.server import ClockKeeper, ParameterServer
-from parameter_server.training_clock import ClockSettings, ClockState, Stopped, TrainingClock, check_valid_mask
+from parameter_server.training_clock import ClockState, Stopped
 from parameter_server.weight_store import WeightStore
 
-BACKENDS = "graph_server.backends"
+__all__ = ["LAUNCHER", "RunResult", "Watch", "first_error", "run_in_process"]
+
 LAUNCHER = "launcher0"
-
-
-@dataclass(frozen=True)
-class Watch:
-    """What a run tells while it goes. `stoppable` is handed a function that ends it at the next pause."""
-
-    on_epoch: Callable[[EpochMetrics], None] = lambda _: None
-    record: Callable[[StepRecord], None] = lambda _: None
-    stoppable: Callable[[Callable[[], None]], None] = lambda _: None
-    """Called inside the loop, in the task whose cancellation ends the run at once."""
-    cut_short: Callable[["RunResult"], None] = lambda _: None
-    """Called before an error or a cancellation is raised: what there is."""
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """logits [V, classes] in relabelled order, of the best version; None if the run failed or was cut short."""
-
-    stopped: Stopped
-    best: Mapping[str, Array] | None
-    last: Mapping[str, Array]
-    logits: Array | None
-    traffic: Traffic
-    intervals_per_server: tuple[int, ...]
-    ghosts_per_server: tuple[int, ...]
 
 
 def run_in_process(
     job: PreparedJob, watch: Watch | None = None, *, faults: Faults | None = None, dtype: Any = np.float32
 ) -> RunResult:
     """Train to the end. Raises the first error of a role; Ctrl-C is the caller's, through `watch.stoppable`."""
+    if job.spec.backend.name not in ("auto", "local_cpu"):
+        raise SpecError(
+            f"backend {job.spec.backend.name} in one process",
+            why="its functions are processes that need an address to dial",
+            fix="remove --in-process, or use backend local_cpu",
+        )
     # One BLAS thread per task, whatever the environment says: the number of threads changes a product's last bits.
     with threadpool_limits(limits=1):
         try:
@@ -91,7 +66,7 @@ class _Run:
         cluster = job.spec.cluster
         self.num_shards, self.num_servers = cluster.num_parameter_servers, cluster.num_graph_servers
         self.book: PartitionBook = deal_folder(job.folder, self.num_servers)
-        self.clock = TrainingClock(clock_settings(job), job.num_intervals)
+        self.clock = training_clock(job.spec, job.facts)
         self.stores: list[WeightStore] = []
 
     async def run(self) -> RunResult:
@@ -119,13 +94,9 @@ class _Run:
         return self._with_counts(stopped, partitions, best=versions[0], last=versions[1] or {}, logits=None)
 
     def _parameter_servers(self) -> ClockKeeper:
-        training, model = self.job.spec.training, self.job.programs.model
-        weights = initial_weights(model.parameters(), training.seed, self.dtype)
-        optimizer = make_optimizer(training.optimizer, training.lr, training.momentum, training.weight_decay)
         servers = []
         for number in range(self.num_shards):
-            rows = shard(weights, self.num_shards, number)
-            self.stores.append(WeightStore(rows, optimizer, self.job.num_intervals))
+            self.stores.append(weight_store(self.job.spec, self.job.facts, number, dtype=self.dtype))
             servers.append(ParameterServer(self.stores[-1]))
             channel = self.network.join(f"parameter{number}", servers[-1].answer)
             if number == 0:
@@ -135,35 +106,15 @@ class _Run:
 
     def _graph_servers(self) -> tuple[list[GraphServer], list[Partition]]:
         partitions = [Partition.load(self.job.folder, self.book, number) for number in range(self.num_servers)]
-        return [self._graph_server(number, partition) for number, partition in enumerate(partitions)], partitions
+        return [self._graph_server(partition) for partition in partitions], partitions
 
-    def _graph_server(self, number: int, partition: Partition) -> GraphServer:
-        training, threads = self.job.spec.training, usable_cores()
-        held = Held(self.job.programs, partition, seed=training.seed, dtype=self.dtype)
-        load_constants(held)
+    def _graph_server(self, partition: Partition) -> GraphServer:
         answers = _Later()
-        channel = self.network.join(f"graph{number}", answers)
-        parameters = ParameterClient(channel, num_parameter_servers=self.num_shards)
-        options = BackendOptions(
-            model=self.job.programs.model,
-            loss=self.job.loss,
-            seed=training.seed,
-            parameters=parameters,
-            threads=threads,
+        channel = self.network.join(f"graph{partition.server}", answers)
+        answers.server = graph_server(
+            self.job.spec, self.job.facts, partition, channel, record=self.watch.record, dtype=self.dtype
         )
-        backend = plugins.load(BACKENDS, backend_name(self.job)).Backend(options)
-        others = tuple(n for n in range(self.num_servers) if n != number)
-        server = GraphServer(
-            number,
-            held,
-            _scheduler(self.job, partition, places={"graph": threads, "tensor": backend.places}),
-            backend=backend,
-            links=Links(parameters, GraphClient(channel), others if training.mode == "sync" else ()),
-            threads=threads,
-            record=self.watch.record,
-        )
-        answers.server = server
-        return server
+        return answers.server
 
     async def _result(self, stopped: Stopped, partitions: Sequence[Partition]) -> RunResult:
         channel = self.network.join(LAUNCHER, _nobody)
@@ -186,7 +137,8 @@ class _Run:
         logits: Array | None,
     ) -> RunResult:
         intervals, ghosts = (len(p.own) for p in partitions), (p.in_edges.num_ghosts for p in partitions)
-        return RunResult(stopped, best, last, logits, self.network.traffic, tuple(intervals), tuple(ghosts))
+        totals = Totals(kernels=frozenset({kernel_names()}))
+        return RunResult(stopped, best, last, logits, self.network.traffic, tuple(intervals), tuple(ghosts), totals)
 
     async def _logits(self, graph: GraphClient, pass_: Pass) -> Array:
         blocks = [
@@ -207,40 +159,3 @@ class _Later:
 
 async def _nobody(peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
     return messages.Refused("the launcher answers nobody"), ()
-
-
-def _scheduler(job: PreparedJob, partition: Partition, *, places: Mapping[Any, int]) -> Scheduler:
-    return Scheduler(
-        job.programs,
-        feeds_in=partition.in_edges.feeds,
-        feeds_out=partition.out_edges.feeds,
-        num_intervals=job.num_intervals,
-        mode=job.spec.training.mode,  # type: ignore[arg-type]  # async is refused before
-        places=places,
-    )
-
-
-def clock_settings(job: PreparedJob) -> ClockSettings:
-    training = job.spec.training
-    settings = ClockSettings(
-        num_epochs=training.num_epochs,
-        eval_frequency=1 if training.eval_frequency == "auto" else training.eval_frequency,
-        use_early_stop=training.use_early_stop,
-        early_stop_rounds=training.early_stop_rounds,
-        early_stop_min_delta=training.early_stop_min_delta,
-        target_metric=training.target_metric,
-    )
-    check_valid_mask(settings, int(job.folder.manifest.report.get("valid", 0)))  # type: ignore[call-overload]
-    return settings
-
-
-def backend_name(job: PreparedJob) -> str:
-    return "local_cpu" if job.spec.backend.name == "auto" else job.spec.backend.name
-
-
-def usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def seconds_now() -> float:
-    return time.monotonic()

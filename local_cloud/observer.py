@@ -4,6 +4,8 @@ from typing import Protocol
 
 import msgspec
 
+from local_cloud.run_result import Status
+
 
 class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
     """One line of metrics.jsonl. loss = training loss of this epoch; accuracies of the weights it made, None if it was
@@ -27,6 +29,10 @@ class Observer(Protocol):
 
     def epoch_ended(self, report: EpochReport) -> None: ...
 
+    def status(self, status: Status) -> None:
+        """About once a second."""
+        ...
+
     def note(self, text: str) -> None:
         """Worth reading once: an alias, a warning of the dataset, what Ctrl-C does."""
         ...
@@ -42,6 +48,9 @@ class Silent:
         pass
 
     def epoch_ended(self, report: EpochReport) -> None:
+        pass
+
+    def status(self, status: Status) -> None:
         pass
 
     def note(self, text: str) -> None:

@@ -91,14 +91,16 @@ class RoleProcess:
             await process.wait()
 
     async def _write(self, line: bytes) -> None:
-        assert self._process is not None and self._process.stdin is not None
+        assert self._process is not None
+        assert self._process.stdin is not None
         with contextlib.suppress(ConnectionError):  # it is gone: its last words say why
             self._process.stdin.write(line + b"\n")
             await self._process.stdin.drain()
 
     async def _next_word(self) -> Word | None:
         """None when it has ended without one."""
-        assert self._process is not None and self._process.stdout is not None
+        assert self._process is not None
+        assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line:
             await self._process.wait()

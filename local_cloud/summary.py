@@ -40,6 +40,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Of the last weights."""
     cut_sha256: str
     bit_reproducible: bool = True
+    """All roles and functions computed with the same numeric kernels."""
     tasks: int = 0
     """Tensor tasks done."""
     relaunches: int = 0
@@ -49,7 +50,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lambda_gb_seconds: float = 0.0
     lambda_requests: int = 0
     cost_usd: float | None = None
-    """None: this version has no prices."""
+    """What the run would have cost in us-east-1: every server a cluster.instance_type, on demand, from the command to the
+    summary; Lambda as metered."""
     peak_pss_bytes: int = 0
     restarts: int = 0
     failure_reason: str | UnsetType = UNSET

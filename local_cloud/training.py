@@ -14,29 +14,37 @@ from pathlib import Path
 
 import msgspec
 
+from common.peak_memory import PeakMemory
+from common.pricing import instance_hour
 from common.resolve_spec import ResolvedSpec, dump
 from common.trace import StepRecord, TraceFile
 from common.weights_hash import weights_sha256
 from graph_server.ingest.detect import bundled_names, is_bundled_name
 from local_cloud import run_folder
+from local_cloud.cluster import ClusterOptions, run_cluster
+from local_cloud.costs import run_cost
 from local_cloud.ctrl_c import CtrlC
-from local_cloud.in_process import RunResult, Watch, clock_settings, run_in_process
-from local_cloud.memory import PeakMemory
+from local_cloud.in_process import run_in_process
 from local_cloud.observer import EpochReport, Observer
 from local_cloud.predictions import predictions
 from local_cloud.prepare import PreparedJob, prepare_job
 from local_cloud.run_folder import JsonLines, RunFolder, new_job_id
+from local_cloud.run_result import RunResult, Totals, Watch
 from local_cloud.summary import Summary, bytes_moved, epoch_seconds_median, to_json
+from parameter_server.assemble import clock_settings
 from parameter_server.epoch_metrics import EpochMetrics
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """base_folder: where relative paths start. run_dir: the run folder itself; None: a new one under output.path."""
+    """base_folder: where relative paths start. run_dir: the run folder itself; None: a new one under output.path.
+    in_process: all roles in this process; secure: CURVE over TCP between them instead of ipc."""
 
     base_folder: Path
     cache_dir: Path
     run_dir: Path | None = None
+    in_process: bool = False
+    secure: bool = False
 
 
 @dataclass
@@ -65,13 +73,14 @@ def train_job(resolved: ResolvedSpec, options: RunOptions, observer: Observer) -
         job = prepare_job(
             resolved.spec, base_folder=options.base_folder, cache_dir=options.cache_dir, observer=observer
         )
-        clock_settings(job)
+        clock_settings(job.spec, job.facts)
+        instance_hour(job.spec.cluster.instance_type)
     except BaseException:
         folder.discard()
         raise
     folder.write_text(run_folder.SPEC, dump(with_absolute_path(resolved, options.base_folder)))
     observer.training_starts(job_id, str(folder.path), resolved.spec.training.num_epochs)
-    return _Training(job, job_id, folder, observer, began=began).run()
+    return _Training(job, job_id, folder, (options, observer), began=began).run()
 
 
 def with_absolute_path(resolved: ResolvedSpec, base_folder: Path) -> ResolvedSpec:
@@ -94,8 +103,11 @@ def _run_dir(resolved: ResolvedSpec, options: RunOptions, job_id: str) -> Path:
 class _Training:
     """One run, its watch and its results."""
 
-    def __init__(self, job: PreparedJob, job_id: str, folder: RunFolder, observer: Observer, *, began: float) -> None:
-        self._job, self._job_id, self._folder, self._observer, self._began = job, job_id, folder, observer, began
+    def __init__(
+        self, job: PreparedJob, job_id: str, folder: RunFolder, whom: tuple[RunOptions, Observer], *, began: float
+    ) -> None:
+        self._job, self._job_id, self._folder, self._began = job, job_id, folder, began
+        self._options, self._observer = whom
         self._seen = _Seen(time.monotonic())
 
     def run(self) -> Summary:
@@ -119,9 +131,13 @@ class _Training:
                 record=lambda record: self._step_done(record, trace),
                 stoppable=ctrl_c.stoppable,
                 cut_short=self._cut_short,
+                status=self._observer.status,
             )
             try:
-                return run_in_process(self._job, watch)
+                if self._options.in_process:
+                    return run_in_process(self._job, watch)
+                self._observer.doing("starting the roles")
+                return run_cluster(self._job, self._job_id, watch, ClusterOptions(secure=self._options.secure))
             except asyncio.CancelledError:
                 raise KeyboardInterrupt from None
 
@@ -162,6 +178,8 @@ class _Training:
     def _summary(self, result: RunResult | None, state: str, reason: str | None) -> Summary:
         seen = self._seen
         best = None if result is None else result.stopped.best_version
+        totals = Totals() if result is None else result.totals
+        seconds = time.monotonic() - self._began
         of_best = next((report for report in seen.reports if report.epoch == best), None)
         return Summary(
             job_id=self._job_id,
@@ -171,13 +189,19 @@ class _Training:
             valid_accuracy=of_best.valid_accuracy if of_best else None,
             best_epoch=best,
             epochs=len(seen.reports),
-            seconds=time.monotonic() - self._began,
+            seconds=seconds,
             epoch_seconds_median=epoch_seconds_median(seen.reports),
             weights_sha256=None if result is None else weights_sha256(result.last),
             cut_sha256=self._job.folder.manifest.cut.cut_sha256,
+            bit_reproducible=len(totals.kernels) <= 1,
             tasks=seen.tasks,
+            relaunches=totals.counts.get("relaunches", 0),
+            lost_leases=totals.counts.get("lost_leases", 0),
             bytes_moved=bytes_moved(None if result is None else result.traffic),
-            peak_pss_bytes=seen.memory.sample(at_once=True),
+            lambda_gb_seconds=totals.lambda_gb_seconds,
+            lambda_requests=totals.lambda_requests,
+            cost_usd=run_cost(self._job.spec, totals, seconds).usd,
+            peak_pss_bytes=seen.memory.sample(at_once=True) + totals.peak_pss_bytes,
             failure_reason=msgspec.UNSET if reason is None else reason,
         )
 

@@ -4,7 +4,9 @@ import asyncio
 import time
 
 from common.job_spec import JobSpec
-from common.role_process import end_with_parent, kernel_names, peak_memory_bytes, read_book, say
+from common.kernel_names import kernel_names
+from common.peak_memory import PeakMemory
+from common.role_process import end_with_parent, read_book, say
 from common.role_start import Listening, RoleStart
 from common.saga.arrays import Array
 from common.wire import messages
@@ -27,7 +29,7 @@ class ParameterRole:
         self._start, self._spec = start, JobSpec.model_validate_json(start.spec)
         store = weight_store(self._spec, start.facts, start.number, generation=start.generation)
         self._server = ParameterServer(store, generation=start.generation)
-        self._admission, self._traffic = Admission(), Traffic()
+        self._admission, self._traffic, self._memory = Admission(), Traffic(), PeakMemory()
         self._ready = asyncio.Event()
         names = [n for n in start.admitted if n.startswith(("graph", "parameter"))]
         self._members = Membership(names, limit=LOST_SECONDS, began=time.monotonic())
@@ -35,12 +37,15 @@ class ParameterRole:
             self._admission.admit(name, proof)
 
     async def run(self) -> None:
-        start, me = self._start, Identity(
-            self._start.job_id, self._start.generation, self._start.name, kernel_names()
-        )
+        start, me = self._start, Identity(self._start.job_id, self._start.generation, self._start.name, kernel_names())
         options = ListenerOptions(traffic=self._traffic)
         async with Listener(
-            me, self._answer, endpoint=start.endpoint, admission=self._admission, keys=start.server_keys, options=options
+            me,
+            self._answer,
+            endpoint=start.endpoint,
+            admission=self._admission,
+            keys=start.server_keys,
+            options=options,
         ) as listener:
             say(Listening(listener.endpoint))
             book = await read_book()
@@ -61,7 +66,7 @@ class ParameterRole:
                 group.create_task(self._watch(keeper))
                 await keeper.start()
             self._ready.set()
-            group.create_task(beat(client, self._start.name))
+            group.create_task(self._beat(client))
 
     async def _watch(self, keeper: ClockKeeper) -> None:
         while True:
@@ -70,6 +75,12 @@ class ParameterRole:
             if lost := self._members.lost(now):
                 silent = self._members.silent_for(lost[0], now)
                 await keeper.lost(f"{' and '.join(lost)} has not been heard of for {silent:.0f} s")
+
+    async def _beat(self, client: ParameterClient) -> None:
+        while True:
+            await client.beat(self._start.name)
+            self._memory.sample()
+            await asyncio.sleep(BEAT_SECONDS)
 
     async def _answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
         match message:
@@ -85,17 +96,15 @@ class ParameterRole:
             case messages.PullReport():
                 traffic = self._traffic
                 report = messages.RoleReport(
-                    dict(traffic.payload), dict(traffic.overhead), {}, kernel_names(), peak_memory_bytes()
+                    dict(traffic.payload),
+                    dict(traffic.overhead),
+                    {},
+                    (kernel_names(),),
+                    self._memory.sample(at_once=True),
                 )
                 return report, ()
         await self._ready.wait()
         return await self._server.answer(peer, message, buffers)
-
-
-async def beat(client: ParameterClient, name: str) -> None:
-    while True:
-        await client.beat(name)
-        await asyncio.sleep(BEAT_SECONDS)
 
 
 async def main(start: RoleStart) -> None:

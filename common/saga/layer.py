@@ -41,7 +41,7 @@ class Layer:
     gather: Gather
     update: Part
     reads: tuple[str, ...] = ("gathered",)
-    """What the first function of `update` reads: gathered, self (the layer's input row), projected (its own source row)."""
+    """What the first function of `update` reads: gathered, self (the input row), projected (its own source row)."""
     project: Part = ()
     edge: AdditiveScore | None = None
 
@@ -106,7 +106,7 @@ def part_width(part: Part, *widths: int) -> int:
 
 
 def hidden_ending(options: ModelOptions, layer: int) -> Part:
-    """How every hidden layer's update ends: activation, then the next layer's input dropout. The last layer: nothing."""
+    """How a hidden layer's update ends: activation, then the next layer's input dropout. The last layer: nothing."""
     if options.is_last(layer):
         return ()
     activation: Part = (Activation(options.activation),)  # type: ignore[arg-type]  # the job spec allows these words only

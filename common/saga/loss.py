@@ -1,7 +1,7 @@
 """The loss of a node classification, and what evaluation counts.
 
-loss = sum over train entries of w_c · l / sum over train entries of w_c, over the whole graph. An interval gives its part
-of both sums in float64; the training clock adds them along its tree.
+loss = sum over train entries of w_c · l / sum over train entries of w_c, over the whole graph. An interval gives its
+part of both sums in float64; the training clock adds them along its tree.
 """
 
 from collections.abc import Mapping

@@ -46,7 +46,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Step:
-    """What the scheduler moves an interval through: one Gather (with its edge stage), one Scatter, or one tensor task."""
+    """What an interval is moved through: one Gather (with its edge stage), one Scatter, or one tensor task."""
 
     stages: tuple[Stage, ...]
     reads: tuple[str, ...] = ()

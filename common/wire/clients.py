@@ -17,7 +17,7 @@ CLOCK_SECONDS = 3600.0
 
 
 class ParameterClient:
-    """Weights are fetched once per version, however many tasks ask; gradients go to every shard, with or without rows."""
+    """Weights are fetched once per version, however many tasks ask; gradients go to every shard, rows or not."""
 
     def __init__(self, channel: Channel, *, num_parameter_servers: int, generation: int = 1) -> None:
         self._channel, self._generation = channel, generation
@@ -79,9 +79,7 @@ class ParameterClient:
         message = (
             messages.Expel(self._generation, name) if proof is None else messages.Admit(self._generation, name, proof)
         )
-        await asyncio.gather(
-            *(self._channel.request(peer, message, deadline=REQUEST_SECONDS) for peer in self._peers)
-        )
+        await asyncio.gather(*(self._channel.request(peer, message, deadline=REQUEST_SECONDS) for peer in self._peers))
 
     async def keep(self, version: int, release: int | None, *, shards: Sequence[int]) -> None:
         message = messages.KeepVersion(self._generation, version, release)

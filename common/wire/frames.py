@@ -39,7 +39,7 @@ def encode(message: messages.Message, buffers: Sequence[Array] = ()) -> list[mem
             raise BadFrame(f"a buffer of dtype {array.dtype}", why=f"the wire carries {', '.join(DTYPES)}")
     announced = tuple(Announced(array.dtype.name, array.shape) for array in arrays)  # type: ignore[arg-type]
     header = _ENCODER.encode(Header(message, announced))  # type: ignore[arg-type]
-    return [header, *(memoryview(array).cast("B") if array.size else b"" for array in arrays)]
+    return [header, *(array.data.cast("B") if array.size else b"" for array in arrays)]
 
 
 def decode(frames: Sequence[memoryview | bytes]) -> tuple[messages.AnyMessage, list[Array]]:

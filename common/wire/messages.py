@@ -198,12 +198,22 @@ class RoleReport(Message):
     payload: dict[str, int]
     overhead: dict[str, int]
     counts: dict[str, int]
-    kernels: str = ""
+    kernels: tuple[str, ...] = ()
     peak_pss_bytes: Count = 0
 
 
+class PullStatus(Message):
+    """Launcher -> graph server, answered with RoleStatus at once."""
+
+    generation: Count
+
+
+class RoleStatus(Message):
+    tasks_in_flight: Count
+
+
 class LeaseHello(Message):
-    """Function -> graph server, first of all; answered with LeaseWelcome. `held`: constants its warm container keeps."""
+    """Function -> graph server, first of all; answered with LeaseWelcome. `held`: constants in its warm container."""
 
     generation: Count
     lease: Count
@@ -315,6 +325,8 @@ AnyMessage = (
     | RequestStop
     | PullReport
     | RoleReport
+    | PullStatus
+    | RoleStatus
     | LeaseHello
     | LeaseWelcome
     | NextTask

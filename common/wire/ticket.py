@@ -6,7 +6,7 @@ from common.wire.keys import Address, KeyPair, Token
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
-    """The event of an invocation: a lease. Small (< 4 KB), never with tensors; only ever in a synchronous invocation."""
+    """A lease: small (< 4 KB), never with tensors, only ever in a synchronous invocation."""
 
     job_id: str
     generation: int

@@ -68,11 +68,16 @@ class Backend:
         self._running: dict[TaskKey, _Running] = {}
         self._commands: asyncio.Queue[LeaseCommand] = asyncio.Queue()
         self._error: DorylusError | None = None
+        self._kernels: set[str] = set()
         self._invocations: set[asyncio.Task[None]] = set()
 
     @property
     def counts(self) -> dict[str, int]:
         return asdict(self._book.counts)
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        return frozenset(self._kernels)
 
     async def run(self, task: TensorTask) -> TaskResult:
         key = TaskKey(task.pass_, task.position, task.interval)
@@ -107,6 +112,7 @@ class Backend:
         match message:
             case messages.LeaseHello(_, lease) if lease in self._leases:
                 self._leases[lease].held = set(message.held)
+                self._kernels.add(message.kernels)
                 self._obey(self._book.hello(lease, {interval for interval, _ in message.held}, now))
                 return messages.LeaseWelcome(self._job), ()
             case messages.NextTask(_, lease, slot, ask) if lease in self._leases:

@@ -90,6 +90,11 @@ class Backend(Protocol):
         """What it counted, for the summary: relaunches, lost_leases, ..."""
         ...
 
+    @property
+    def kernels(self) -> frozenset[str]:
+        """Names of the numeric kernels that its tasks run with, as far as they are not this process's."""
+        ...
+
     async def run(self, task: TensorTask) -> TaskResult:
         """Raises TensorTaskError. Gradients first, outputs last: a task that died in between is repeated unharmed."""
         ...

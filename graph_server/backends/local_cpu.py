@@ -61,6 +61,10 @@ class Backend:
     def counts(self) -> dict[str, int]:
         return {}
 
+    @property
+    def kernels(self) -> frozenset[str]:
+        return frozenset()
+
     async def serve(self) -> None:
         """Nothing: its threads wait by themselves."""
 

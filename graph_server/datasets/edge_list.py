@@ -17,12 +17,12 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
 from graph_server.ingest.edge_text import EdgeTable, lines_of_head, read_edges
 from graph_server.ingest.feature_tables import FeatureTable, read_features
 from graph_server.ingest.label_tables import LabelTable, read_id_list, read_labels
 from graph_server.ingest.masks import as_mask
 from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
 from graph_server.ingest.text import read_head
 
 LOOKS_FOR = "edge list: a folder with edges.{csv,tsv,txt,npy}, features.{csv,npy} and labels.{csv,npy}"
@@ -211,3 +211,18 @@ def _listed(path: Path | None, index: NodeIndex) -> Array:
             raise unknown_ids(index, ids[rows < 0], lines[rows < 0], path, where="line")
         mask[rows] = True
     return mask
+
+
+def example(folder: Path) -> Path:
+    """Writes a small dataset into an empty folder: a ring of four vertices. Returns what `dataset.path` would be."""
+    files = {
+        "edges.csv": "source,target\n0,1\n1,2\n2,3\n3,0\n",
+        "features.csv": "1,0\n0,1\n1,1\n2,0\n",
+        "labels.csv": "0\n1\n0\n1\n",
+        "train.txt": "0\n1\n",
+        "valid.txt": "2\n",
+        "test.txt": "3\n",
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder

@@ -19,9 +19,9 @@ import scipy.sparse
 
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npz, member_names
-from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, damaged
 from graph_server.ingest.defaults import CITATION_GRAPHS
 from graph_server.ingest.masks import as_mask
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, damaged
 
 LOOKS_FOR = "gnn-benchmark: one .npz with adj_data, adj_indices, adj_indptr, adj_shape"
 DEFAULTS = CITATION_GRAPHS
@@ -127,3 +127,20 @@ def _notes(
     if "class_names" in arrays:
         notes.append("classes in order: " + ", ".join(str(name) for name in arrays["class_names"].reshape(-1)))
     return tuple(notes)
+
+
+def example(folder: Path) -> Path:
+    """Writes a small dataset into an empty folder: a ring of four vertices. Returns what `dataset.path` would be."""
+    ring = scipy.sparse.csr_matrix((np.ones(4, np.float32), ([0, 1, 2, 3], [1, 2, 3, 0])), shape=(4, 4))
+    names, rows = ("adj_data", "adj_indices", "adj_indptr", "adj_shape"), np.arange(4)
+    file = folder / "ring.npz"
+    np.savez(
+        file,
+        **dict(zip(names, (ring.data, ring.indices, ring.indptr, np.array(ring.shape)), strict=True)),
+        attr_matrix=np.array([[1, 0], [0, 1], [1, 1], [2, 0]], np.float32),
+        labels=rows % 2,
+        train_mask=rows < 2,
+        valid_mask=rows == 2,
+        test_mask=rows == 3,
+    )
+    return file

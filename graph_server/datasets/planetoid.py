@@ -18,8 +18,8 @@ import scipy.sparse
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.raw_graph import Array, RawGraph, damaged, first_few
 from graph_server.ingest.defaults import CITATION_GRAPHS
+from graph_server.ingest.raw_graph import Array, RawGraph, damaged, first_few
 from graph_server.ingest.restricted_unpickler import load_pickle
 
 LOOKS_FOR = "Planetoid: ind.<name>.{x,y,tx,ty,allx,ally,graph,test.index} in one folder"

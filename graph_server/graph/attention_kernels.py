@@ -112,9 +112,7 @@ def keep(keys, threshold, source, target, head):
 
 
 @njit(nogil=True, cache=True)
-def _forward_edge(
-    row, t, top, kept, slope, shape, out, saved, total
-):
+def _forward_edge(row, t, top, kept, slope, shape, out, saved, total):
     """Add one in-edge to the sums of its target; kept [heads]: the edge's dropout factors."""
     heads, d = shape
     hd = heads * d

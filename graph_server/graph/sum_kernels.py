@@ -3,13 +3,12 @@
 Source: Kipf & Welling 2017, eq. 2, with the factors of the edges split over their ends.
 """
 
-
 from numba import njit
 
 
 @njit(nogil=True, cache=True)
 def weighted_sum(indptr, columns, add_loop, table, post, out, rows):
-    """out[v] = post[v] · (sum over v's edges of table[column], then table[v] where add_loop[v]), rows[0] <= v < rows[1].
+    """out[v] = post[v] · (sum over v's edges of table[column], then table[v] if add_loop[v]), rows[0] <= v < rows[1].
 
     table [own + ghosts, d], its rows already scaled by their owner; out [own, d], written in place.
     """

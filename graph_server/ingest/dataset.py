@@ -13,13 +13,13 @@ import numpy as np
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults
 from graph_server.ingest.detect import find_format, locate
 from graph_server.ingest.edge_policies import apply_edge_policies
 from graph_server.ingest.feature_policies import apply_feature_policies
 from graph_server.ingest.fingerprint import fingerprint
 from graph_server.ingest.label_policies import Classes, apply_label_policies
 from graph_server.ingest.masks import BITS, check_masks, draw_split
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults
 
 
 @dataclass(frozen=True)

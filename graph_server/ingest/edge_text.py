@@ -13,8 +13,8 @@ import numpy as np
 
 from common.errors import DatasetError
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.raw_graph import Array
 from graph_server.ingest.ids import exact_ids, parse_ids, text_ids
+from graph_server.ingest.raw_graph import Array
 from graph_server.ingest.text import Line, is_comment_or_blank, is_number, line_error, lines_of, read_text_bytes
 
 SOURCE_HEADERS = ("source", "src", "from", "u", "src_id", "source_id", "sourcenodeid", "fromnodeid", "node1", "head")

@@ -13,8 +13,8 @@ import pyarrow
 import pyarrow.csv
 
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.raw_graph import Array, damaged
 from graph_server.ingest.ids import ID_HEADERS, parse_ids
+from graph_server.ingest.raw_graph import Array, damaged
 from graph_server.ingest.text import (
     MISSING,
     Line,

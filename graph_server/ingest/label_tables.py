@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.raw_graph import MASK_NAMES, Array
 from graph_server.ingest.ids import ID_HEADERS, exact_ids, parse_ids, text_ids
+from graph_server.ingest.raw_graph import MASK_NAMES, Array
 from graph_server.ingest.text import (
     MISSING,
     Line,

@@ -54,9 +54,7 @@ class Arrivals:
                 del kept[key]
 
 
-def _readers(
-    own: Sequence[int], feeds: Mapping[int, Sequence[int]], num_intervals: int
-) -> list[npt.NDArray[np.int64]]:
+def _readers(own: Sequence[int], feeds: Mapping[int, Sequence[int]], num_intervals: int) -> list[npt.NDArray[np.int64]]:
     readers: list[list[int]] = [[] for _ in range(num_intervals)]
     for place, interval in enumerate(own):
         for feeding in feeds[interval]:

@@ -124,7 +124,7 @@ class Scheduler:
         self._finished = False
 
     def handle(self, event: Event, now: float = 0.0) -> list[Command]:
-        """Everything that the event makes possible. Raises ScheduleError with the interval's story on an illegal one."""
+        """All that the event makes possible. Raises ScheduleError with the interval's story on an illegal one."""
         if self._finished:
             return []
         match event:

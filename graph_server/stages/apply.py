@@ -7,9 +7,7 @@ from graph_server.backends.base import TensorTask
 from graph_server.stages.held import Held
 
 
-def tensor_task(
-    held: Held, pass_: Pass, step: Step, *, position: int, interval: int, attempt: int
-) -> TensorTask:
+def tensor_task(held: Held, pass_: Pass, step: Step, *, position: int, interval: int, attempt: int) -> TensorTask:
     """The rows are views: nothing else writes them while the interval is at this step."""
     rows = {name: held.store.rows(pass_, name, interval) for name in step.reads}
     return TensorTask(pass_, step, position, interval, attempt, rows)

@@ -8,7 +8,7 @@ from graph_server.stages.held import Held
 
 
 def load_constants(held: Held) -> None:
-    """Fill features, labels and masks from the graph folder's files, run what is hoisted, free what is not read again."""
+    """Fill features, labels and masks from the graph folder, run what is hoisted, free what is not read again."""
     store, partition = held.store, held.partition
     for interval in partition.own:
         rows = partition.rows[interval]

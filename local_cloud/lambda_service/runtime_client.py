@@ -80,7 +80,7 @@ def _serve_one(connection: http.client.HTTPConnection, function: Handler) -> Non
     response = connection.getresponse()
     event, headers = response.read(), response.headers
     request_id = headers["Lambda-Runtime-Aws-Request-Id"]
-    os.environ["_X_AMZN_TRACE_ID"] = headers["Lambda-Runtime-Trace-Id"]
+    _set_trace_id(headers["Lambda-Runtime-Trace-Id"])
     try:
         answer, place = _call(function, event, headers), "response"
     except Exception as error:
@@ -88,6 +88,13 @@ def _serve_one(connection: http.client.HTTPConnection, function: Handler) -> Non
     sys.stdout.flush()
     sys.stderr.flush()
     _post(connection, f"/invocation/{request_id}/{place}", answer)
+
+
+def _set_trace_id(trace_id: str | None) -> None:
+    """AWS's own emulator sends none."""
+    os.environ.pop("_X_AMZN_TRACE_ID", None)
+    if trace_id is not None:
+        os.environ["_X_AMZN_TRACE_ID"] = trace_id
 
 
 def _call(function: Handler, event: bytes, headers: http.client.HTTPMessage) -> bytes:

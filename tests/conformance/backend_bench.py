@@ -60,7 +60,11 @@ class Bench:
 
     def tasks(self, pass_: Pass, interval: int = 0) -> list[TensorTask]:
         """One of each tensor stage of the pass, with made-up rows."""
-        program = self.programs.train if pass_.kind is PassKind.TRAIN else self.programs.predict
+        program = {
+            PassKind.TRAIN: self.programs.train,
+            PassKind.EVALUATE: self.programs.evaluate,
+            PassKind.PREDICT: self.programs.predict,
+        }[pass_.kind]
         return [
             TensorTask(pass_, step, position, interval, 1, made_up_rows(self.programs, step, interval))
             for position, step in enumerate(program.steps)

@@ -23,8 +23,8 @@ import pyarrow.parquet
 import scipy.sparse
 
 from common.errors import DatasetError
-from graph_server.ingest.raw_graph import Array
 from graph_server.ingest.masks import draw_public_style_split
+from graph_server.ingest.raw_graph import Array
 
 REQUIREMENT = "graphdatascience==2.2"
 NODES = "graphdatascience/resources/cora/cora_nodes.parquet.gzip"

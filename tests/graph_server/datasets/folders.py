@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 
 from common.job_spec import DatasetSpec
-from graph_server.ingest.raw_graph import RawGraph
 from graph_server.ingest.dataset import Dataset, apply_policies, prepare
+from graph_server.ingest.raw_graph import RawGraph
 
 RING = "0,1\n1,2\n2,3\n3,0\n1,0\n2,1\n3,2\n0,3\n"
 FEATURES = "1,0\n0,1\n1,1\n2,0\n"

@@ -7,8 +7,8 @@ import pytest
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.dataset import reader_defaults
 from graph_server.datasets import planetoid
+from graph_server.ingest.dataset import reader_defaults
 from tests.graph_server.datasets.folders import load, write_planetoid
 
 

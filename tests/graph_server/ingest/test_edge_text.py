@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest import edge_text
-from graph_server.ingest.raw_graph import RawGraph
-from graph_server.ingest.edge_text import read_edges
 from graph_server.datasets import edge_list
+from graph_server.ingest import edge_text
+from graph_server.ingest.edge_text import read_edges
+from graph_server.ingest.raw_graph import RawGraph
 from tests.examples import examples
 from tests.graph_server.datasets.folders import write_folder
 

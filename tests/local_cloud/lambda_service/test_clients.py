@@ -46,6 +46,7 @@ def test_many_calls_at_once_with_aiobotocore(service: Running, meeting: Meeting)
     assert len({answer["pid"] for answer in answers}) == 8
 
 
+@pytest.mark.parametrize("runtime", ["pure_python"], indirect=True)
 def test_the_aws_command_line(service: Running, tmp_path: Path):
     out = tmp_path / "out.json"
     command = [str(Path(sys.executable).with_name("aws")), "lambda", "invoke", "--endpoint-url", service.url]
