@@ -83,3 +83,10 @@ class PeerLost(ClusterError):
 
 class ScheduleError(DorylusError):
     """An illegal move of an interval: a bug of ours."""
+
+
+def first_error(error: BaseException) -> BaseException:
+    """What went wrong first, out of the groups that task groups wrap around it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from common.errors import DorylusError, ScheduleError
+from common.errors import DorylusError, first_error
 from common.passes import Pass
 from common.saga.arrays import Array
 from common.saga.compute import TaskOutputs
 from common.saga.program import Kind, Step
 from common.trace import StepRecord
 from common.wire import messages
-from common.wire.channel import Reply
+from common.wire.channel import Reply, exactly
 from common.wire.clients import GraphClient, ParameterClient
 from graph_server.backends.base import Backend, TaskResult, TensorTask
 from graph_server.schedule.events import (
@@ -107,28 +107,29 @@ class GraphServer:
             async with asyncio.TaskGroup() as group:
                 beside = [group.create_task(self._watch_clock()), group.create_task(self._backend.serve())]
                 finish = await self._loop(group)
+                if finish.error is not None:
+                    raise finish.error  # here, inside: whatever is in flight ends with it
                 await self._backend.close()
                 for task in beside:
                     task.cancel()
-        except* DorylusError as errors:
-            raise _first(errors) from errors
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from errors
         finally:
             self._pool.shutdown(wait=True, cancel_futures=True)
             await self._backend.close()
-        if finish.error is not None:
-            raise finish.error
         return finish.reason
 
     async def answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
+        if getattr(message, "generation", self._generation) != self._generation:
+            return messages.Superseded(self._generation), ()
         match message:
-            case messages.GhostRows(generation, pass_, table, interval):
-                if generation != self._generation:
-                    return messages.Superseded(self._generation), ()
-                if self._held.store.accept_ghosts(pass_, table, interval, buffers[0]):
+            case messages.GhostRows(_, pass_, table, interval):
+                (block,) = exactly(buffers, 1, "GhostRows")
+                if self._held.store.accept_ghosts(pass_, table, interval, block):
                     self._events.put_nowait(GhostRowsArrived(pass_, table, interval))
                 return messages.Done(), ()
             case messages.PullRows(_, pass_, tensor, interval):
-                return messages.Rows(), [self._held.store.rows(pass_, tensor, interval)]
+                return messages.Rows(), [self._held.store.own_rows(pass_, tensor, interval)]
         if (reply := await self._backend.answer(message, buffers)) is not None:
             return reply
         return messages.Refused(f"a graph server has no answer to {type(message).__name__}"), ()
@@ -271,10 +272,3 @@ class GraphServer:
             return False
         self._sent_constants.add((name, interval))
         return True
-
-
-def _first(errors: BaseExceptionGroup[DorylusError]) -> DorylusError:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error if isinstance(error, DorylusError) else ScheduleError(str(error))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from common.errors import SpecError
+from common.errors import SpecError, first_error
 from common.kernel_names import kernel_names
 from common.passes import Pass, predict
 from common.saga.arrays import Array
@@ -50,13 +50,6 @@ def run_in_process(
             return asyncio.run(_Run(job, watch or Watch(), faults, dtype).run())
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
-
-
-def first_error(error: BaseException) -> BaseException:
-    """What went wrong first, out of the groups that task groups wrap around it."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 class _Run:

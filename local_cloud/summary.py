@@ -50,7 +50,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lambda_gb_seconds: float = 0.0
     lambda_requests: int = 0
     cost_usd: float | None = None
-    """What the run would have cost in us-east-1: every server a cluster.instance_type, on demand, from the command to the
+    """What the run would have cost in us-east-1: each server a cluster.instance_type, on demand, from the command to the
     summary; Lambda as metered."""
     peak_pss_bytes: int = 0
     restarts: int = 0

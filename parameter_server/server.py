@@ -9,7 +9,7 @@ import msgspec
 
 from common.saga.arrays import Array
 from common.wire import messages
-from common.wire.channel import Reply
+from common.wire.channel import Reply, exactly
 from common.wire.clients import ParameterClient
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.training_clock import (
@@ -127,8 +127,8 @@ class ParameterServer:
         return dict(self._store.pull(version) or {})
 
     async def _push(self, message: messages.PushGradients, buffers: list[Array]) -> Reply:
-        before = self._store.version
-        for name, gradient in zip(message.names, buffers, strict=True):
+        before, gradients = self._store.version, exactly(buffers, len(message.names), "PushGradients")
+        for name, gradient in zip(message.names, gradients, strict=True):
             key = GradientKey(message.generation, message.pass_, message.stage, message.interval, name)
             if self._store.push(key, gradient) is Pushed.TOO_LATE:
                 return messages.Superseded(self._generation), ()

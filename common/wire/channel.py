@@ -137,7 +137,19 @@ def expect(reply: messages.AnyMessage, kind: type[M]) -> M:
         return reply
     if isinstance(reply, messages.Refused):
         raise RequestRefused("a request was refused", why=reply.reason)
+    if isinstance(reply, messages.Superseded):
+        raise RequestRefused(
+            "a request was refused",
+            why=f"the asked role belongs to generation {reply.generation} of the job, and speaks to that one only",
+        )
     raise BadFrame(f"the answer is {type(reply).__name__}", why=f"{kind.__name__} was expected")
+
+
+def exactly(buffers: list[Array], count: int, of: str) -> list[Array]:
+    """The buffers of a message that must have so many. Raises BadFrame otherwise."""
+    if len(buffers) != count:
+        raise BadFrame(f"{of} with {len(buffers)} buffers", why=f"it has {count}")
+    return buffers
 
 
 def refusing(answer: Answer) -> Answer:

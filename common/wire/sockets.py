@@ -25,8 +25,11 @@ class WireSettings:
     window: Window = field(default_factory=Window)
     retry_seconds: float = 1.0
     """An unanswered request is asked after this often."""
-    high_water: int = 4096
-    """Messages that may wait in one direction of one connection: more than replies and probes of a full window."""
+    send_high_water: int = 4096
+    """Messages that may wait for a peer that does not read."""
+    receive_high_water: int = 1_000_000
+    """Messages that may wait to be read, far more than a window of requests. It is meant never to be reached: libzmq
+    4.3.5 aborts the process when a peer whose queue is full has hung up and one of its heartbeats is still unread."""
     heartbeat_seconds: float = 2.0
     heartbeat_timeout_seconds: float = 10.0
     """Longer than the largest frame needs on the slowest link, for a heartbeat waits behind it. After it a connection
@@ -112,8 +115,8 @@ def user_id(frame: zmq.Frame) -> str:
 def _set_common(socket: AsyncSocket, settings: WireSettings) -> None:
     socket.setsockopt(zmq.IPV6, 1)
     socket.setsockopt(zmq.MAXMSGSIZE, settings.window.num_bytes)
-    socket.setsockopt(zmq.RCVHWM, settings.high_water)
-    socket.setsockopt(zmq.SNDHWM, settings.high_water)
+    socket.setsockopt(zmq.RCVHWM, settings.receive_high_water)
+    socket.setsockopt(zmq.SNDHWM, settings.send_high_water)
     socket.setsockopt(zmq.HANDSHAKE_IVL, _milliseconds(settings.handshake_seconds))
     socket.setsockopt(zmq.LINGER, _milliseconds(settings.linger_seconds))
 

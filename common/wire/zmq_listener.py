@@ -52,7 +52,7 @@ class Tally:
     unreachable: Counter[str] = field(default_factory=Counter)
     """Replies that had nowhere to go: the peer was gone (it asks again if it comes back)."""
     not_reading: Counter[str] = field(default_factory=Counter)
-    """Replies that had no room, for the peer has left `high_water` of them unread."""
+    """Replies that had no room, for the peer has left `send_high_water` of them unread."""
 
 
 @dataclass(frozen=True)

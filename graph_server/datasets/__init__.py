@@ -1,1 +1,1 @@
-"""One file per on-disk format, each with LOOKS_FOR, DEFAULTS, detect and read."""
+"""One file per on-disk format, each with LOOKS_FOR, DEFAULTS, detect, read and an example."""

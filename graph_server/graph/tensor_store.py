@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from common.errors import BadFrame
 from common.passes import Pass, PassKind
 from common.saga.arrays import Array
 from common.saga.cost import tensor_width
@@ -17,6 +18,8 @@ from common.saga.program import Programs
 from graph_server.graph.partition import Partition
 
 CONSTANT_TYPES: Mapping[str, Any] = {"labels": np.int64, "masks": np.uint8}
+TABLES = ("source", "backward")
+"""How the names of tables begin."""
 Group = str
 """train, evaluate (predict passes, too) or constant: which of the tensors of one name is meant."""
 
@@ -49,6 +52,14 @@ class TensorStore:
         """A view of an own interval's rows."""
         return self.array(pass_, name)[self._partition.rows[interval]]
 
+    def own_rows(self, pass_: Pass, name: str, interval: int) -> Array:
+        """The same, for whoever asks from outside. Raises BadFrame for a tensor or an interval that is not here."""
+        if self._key(pass_, name) not in self._arrays or interval not in self._partition.rows:
+            raise BadFrame(
+                f"{name} of interval {interval} in {pass_}", why="this graph server holds no such tensor or interval"
+            )
+        return self.rows(pass_, name, interval)
+
     def write(self, pass_: Pass, name: str, interval: int, block: Array) -> None:
         self.rows(pass_, name, interval)[...] = block
 
@@ -58,7 +69,11 @@ class TensorStore:
         self._published[(*self._key(pass_, table), interval)] = pass_
 
     def accept_ghosts(self, pass_: Pass, table: str, interval: int, block: Array) -> bool:
-        """Put another graph server's rows into a table, unless these or newer ones are there. Any thread but one."""
+        """Put another graph server's rows into a table, unless these or newer ones are there. Any thread but one.
+
+        Raises BadFrame for a table or an interval that is not there, and for other rows than its ghosts here.
+        """
+        self._check_ghosts(pass_, table, interval, block)
         key = (*self._key(pass_, table), interval)
         if key in self._published and self._published[key] >= pass_:
             return False
@@ -76,6 +91,15 @@ class TensorStore:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._arrays.values())
 
+    def _check_ghosts(self, pass_: Pass, table: str, interval: int, block: Array) -> None:
+        what = f"{block.dtype} rows {block.shape} of interval {interval} for table {table} in {pass_}"
+        array, place = self._arrays.get(self._key(pass_, table)), self.ghost_block(table, interval)
+        if array is None or not table.startswith(TABLES) or interval >= self._partition.book.num_intervals:
+            raise BadFrame(what, why="this graph server holds no such table, or there is no such interval")
+        expected = (0 if place is None else place.stop - place.start, array.shape[1])
+        if (block.shape, block.dtype) != (expected, self.dtype) or interval in self._partition.rows:
+            raise BadFrame(what, why=f"of this interval it holds {self.dtype} ghosts {expected}")
+
     def _key(self, pass_: Pass, name: str) -> tuple[Group, str]:
         if name in self._programs.constants:
             return "constant", name
@@ -85,7 +109,7 @@ class TensorStore:
         return self._partition.out_edges if table.startswith("backward") else self._partition.in_edges
 
     def _allocate(self, group: Group, name: str) -> None:
-        own, is_table = self._partition.num_own, name.startswith(("source", "backward"))
+        own, is_table = self._partition.num_own, name.startswith(TABLES)
         rows = own + (self._edges(name).num_ghosts if is_table else 0)
         shape = (rows, tensor_width(self._programs.model, name))
         self._arrays[group, name] = np.zeros(shape, CONSTANT_TYPES.get(name, self.dtype))

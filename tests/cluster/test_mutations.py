@@ -158,7 +158,7 @@ def orders(job: SmallJob, dtype: Any) -> Iterator[Callable[[], Outcome]]:
 
 
 def is_found(jobs: Callable[[int, str], SmallJob], defect: Callable[[Patch], None], dtype: Any = np.float32) -> bool:
-    prepared = [jobs(number, "gcn") for number in GRAPHS]
+    prepared = [jobs(number, "graphsage") for number in GRAPHS]
     references = [simulate(job, Layout(dtype=dtype)) for job in prepared]
     with pytest.MonkeyPatch.context() as patch:
         defect(patch)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import zmq
 import zmq.asyncio
 
@@ -104,9 +105,12 @@ class Room:
         )
 
     @asynccontextmanager
-    async def raw(self, credentials: Credentials | None, routing_id: bytes = b"") -> AsyncIterator["RawPeer"]:
+    async def raw(
+        self, credentials: Credentials | None, routing_id: bytes = b"", *, heartbeat_ms: int = 0
+    ) -> AsyncIterator["RawPeer"]:
         context = zmq.asyncio.Context()
         socket = context.socket(zmq.DEALER)
+        socket.setsockopt(zmq.HEARTBEAT_IVL, heartbeat_ms)
         if routing_id:
             socket.setsockopt(zmq.ROUTING_ID, routing_id)
         if isinstance(credentials, KeyPair):
@@ -151,12 +155,37 @@ class RawPeer:
         return await self.socket.poll(200) == 0
 
 
-def run(secure: bool, test: Callable[[Room], Awaitable[None]], window: Window | None = None) -> None:
+@asynccontextmanager
+async def undisturbed(channel: Dialer):
+    """While the block runs, every request of a good peer is answered, and answered right."""
+    ended, count = asyncio.Event(), 0
+
+    async def work() -> None:
+        nonlocal count
+        while not ended.is_set():
+            sent = np.full(3000 + count, count)
+            reply, (got,) = await channel.request("graph0", rows_message(count), [sent], deadline=LONG)
+            assert reply == messages.Rows()
+            assert np.array_equal(sent, got)
+            count += 1
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        try:
+            yield
+        finally:
+            ended.set()
+    assert count > 0
+
+
+def run(
+    secure: bool, test: Callable[[Room], Awaitable[None]], window: Window | None = None, *, limit: float = 60
+) -> None:
     with short_folder() as folder:
         room = Room(secure, folder, admission=Admission(window))
 
         async def limited() -> None:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(limit):
                 await test(room)
 
         asyncio.run(limited())
