@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from common.wire.clients import GraphClient, ParameterClient
 from graph_server.backends.base import Backend, BackendOptions, FunctionOptions
 from graph_server.graph.partition import Partition
 from graph_server.schedule.scheduler import Scheduler
-from graph_server.server import GraphServer, Links
+from graph_server.server import GraphServer, Links, ShellOptions
 from graph_server.stages.held import Held
 from graph_server.stages.load import load_constants
 
@@ -24,45 +25,43 @@ BACKEND_FILES: Mapping[str, str] = {"auto": "local_cpu", "lambda": "aws_lambda"}
 """Where the spec's word is not the file's name."""
 
 
+@dataclass(frozen=True)
+class AssemblyOptions:
+    """dtype: float64 for gradient checks."""
+
+    functions: FunctionOptions | None = None
+    record: Callable[[StepRecord], None] = lambda _: None
+    generation: int = 1
+    dtype: Any = np.float32
+
+
 def graph_server(
-    spec: JobSpec,
-    facts: GraphFacts,
-    partition: Partition,
-    channel: Channel,
-    *,
-    functions: FunctionOptions | None = None,
-    record: Callable[[StepRecord], None] = lambda _: None,
-    generation: int = 1,
-    dtype: Any = np.float32,
+    spec: JobSpec, facts: GraphFacts, partition: Partition, channel: Channel, options: AssemblyOptions
 ) -> GraphServer:
     """Loads the constants and runs what is hoisted: this takes a while."""
+    generation, threads = options.generation, usable_cores()
     programs = derive_programs(spec, num_features=facts.num_features, num_classes=facts.num_classes)
-    held = Held(programs, partition, seed=spec.training.seed, dtype=np.dtype(dtype))
+    held = Held(programs, partition, seed=spec.training.seed, dtype=np.dtype(options.dtype))
     load_constants(held)
-    parameters = ParameterClient(
-        channel, num_parameter_servers=spec.cluster.num_parameter_servers, generation=generation
-    )
-    options = BackendOptions(
+    shards = spec.cluster.num_parameter_servers
+    parameters = ParameterClient(channel, num_parameter_servers=shards, generation=generation)
+    backend_options = BackendOptions(
         model=programs.model,
         loss=loss_of(spec, facts.train_class_counts),
         seed=spec.training.seed,
         parameters=parameters,
-        threads=usable_cores(),
-        functions=functions,
+        threads=threads,
+        functions=options.functions,
     )
-    backend: Backend = plugins.load(BACKENDS, backend_file(spec)).Backend(options)
+    backend: Backend = plugins.load(BACKENDS, backend_file(spec)).Backend(backend_options)
     others = tuple(n for n in range(spec.cluster.num_graph_servers) if n != partition.server)
+    announce_to = others if spec.training.mode == "sync" else ()
     return GraphServer(
-        partition.server,
         held,
         _scheduler(spec, held, facts, backend),
         backend=backend,
-        links=Links(
-            parameters, GraphClient(channel, generation=generation), others if spec.training.mode == "sync" else ()
-        ),
-        threads=usable_cores(),
-        record=record,
-        generation=generation,
+        links=Links(parameters, GraphClient(channel, generation=generation), announce_to),
+        options=ShellOptions(threads, options.record, generation),
     )
 
 

@@ -21,7 +21,7 @@ from common.wire.identity import Identity
 from common.wire.keys import new_key_pair, new_token
 from common.wire.ticket import Ticket
 from common.wire.zmq_channel import Dialer, Listener, ListenerOptions
-from graph_server.assemble import graph_server
+from graph_server.assemble import AssemblyOptions, graph_server
 from graph_server.backends.base import FunctionOptions
 from graph_server.function_invoker import FunctionInvoker
 from graph_server.graph.folder_reader import GraphFolder
@@ -93,16 +93,8 @@ class GraphRole:
     def _assemble(
         self, partition: Partition, channel: Channel, functions: FunctionOptions | None, record: Recorder
     ) -> GraphServer:
-        start = self._start
-        return graph_server(
-            self._spec,
-            start.facts,
-            partition,
-            channel,
-            functions=functions,
-            record=record,
-            generation=start.generation,
-        )
+        options = AssemblyOptions(functions, record, self._start.generation)
+        return graph_server(self._spec, self._start.facts, partition, channel, options)
 
     def _recorder(self, stack: AsyncExitStack) -> Recorder:
         if self._start.trace_path is None:

@@ -14,7 +14,7 @@ from common.errors import DorylusError, first_error
 from common.passes import Pass
 from common.saga.arrays import Array
 from common.saga.compute import TaskOutputs
-from common.saga.program import Kind, Step
+from common.saga.program import Step
 from common.trace import StepRecord
 from common.wire import messages
 from common.wire.channel import Reply, exactly
@@ -40,6 +40,7 @@ from graph_server.stages.apply import take_outputs, tensor_task
 from graph_server.stages.gather import gather_rows, row_runs
 from graph_server.stages.held import Held
 from graph_server.stages.scatter import Outgoing, outgoing, scatter_rows
+from graph_server.step_recorder import StepRecorder
 
 REASONS = {"Completed": Reason.COMPLETED, "Stopped": Reason.STOPPED, "Failed": Reason.FAILED}
 
@@ -63,26 +64,25 @@ class _TaskDone:
     created: float
 
 
+@dataclass(frozen=True)
+class ShellOptions:
+    """threads: cores for graph stages; record: takes a record of each step."""
+
+    threads: int
+    record: Callable[[StepRecord], None] = lambda _: None
+    generation: int = 1
+
+
 class GraphServer:
     def __init__(
-        self,
-        number: int,
-        held: Held,
-        scheduler: Scheduler,
-        *,
-        backend: Backend,
-        links: Links,
-        threads: int,
-        record: Callable[[StepRecord], None] = lambda _: None,
-        generation: int = 1,
+        self, held: Held, scheduler: Scheduler, *, backend: Backend, links: Links, options: ShellOptions
     ) -> None:
-        self._number, self._held, self._scheduler, self._generation = number, held, scheduler, generation
-        self._backend, self._links, self._record = backend, links, record
+        self._held, self._scheduler, self._generation = held, scheduler, options.generation
+        self._backend, self._links = backend, links
+        self._recorder = StepRecorder(held, options.record)
         self._events: asyncio.Queue[Event | _TaskDone] = asyncio.Queue()
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="graph")
-        self._began = time.monotonic()
+        self._pool = ThreadPoolExecutor(options.threads, thread_name_prefix="graph")
         self._sums: dict[tuple[Pass, int], Mapping[str, float]] = {}
-        self._sent_constants: set[tuple[str, int]] = set()
         self._tasks = self._in_flight = 0
 
     @property
@@ -201,7 +201,7 @@ class GraphServer:
 
     def _done(self, event: StageDone, step: Step, created: float, started: float, *, ghosts: int = 0) -> None:
         ended = time.monotonic()
-        self._write_record(event, step, (created, started, ended, ended), ghosts=ghosts)
+        self._recorder.graph_step(event, step, (created, started, ended, ended), ghosts=ghosts)
         self._events.put_nowait(event)
 
     async def _apply(self, event: StageDone, attempt: int, created: float) -> None:
@@ -226,49 +226,8 @@ class GraphServer:
         take_outputs(self._held, done.task, done.result.outputs)
         self._keep_sums(done.event, done.result.outputs)
         times = (done.created, done.result.started, done.result.ended, time.monotonic())
-        self._write_record(done.event, done.task.step, times, task=done.task, result=done.result)
+        self._recorder.tensor_task(done.event, done.task, done.result, times, backend=self._backend.name)
 
     def _keep_sums(self, event: StageDone, outputs: TaskOutputs) -> None:
         if outputs.sums:
             self._sums[event.pass_, event.interval] = outputs.sums
-
-    def _write_record(
-        self,
-        event: StageDone,
-        step: Step,
-        times: tuple[float, float, float, float],
-        *,
-        task: TensorTask | None = None,
-        result: TaskResult | None = None,
-        ghosts: int = 0,
-    ) -> None:
-        created, started, ended, received = (moment - self._began for moment in times)
-        constants = self._held.programs.constants
-        moved = [] if task is None else [n for n in task.rows if self._first_use(n, event.interval)]
-        self._record(
-            StepRecord(
-                pass_=str(event.pass_),
-                step=str(step),
-                position=event.position,
-                interval=event.interval,
-                server=self._number,
-                backend=self._backend.name if step.kind is Kind.APPLY else "",
-                attempt=1 if task is None else task.attempt,
-                created=created,
-                started=started,
-                ended=ended,
-                received=received,
-                constants=0 if task is None else sum(task.rows[n].nbytes for n in moved),
-                rows_in=0 if task is None else sum(x.nbytes for n, x in task.rows.items() if n not in constants),
-                rows_out=0 if result is None else sum(x.nbytes for x in result.outputs.rows.values()),
-                weights=0 if result is None else result.weights_bytes,
-                gradients=0 if result is None else result.gradient_bytes,
-                ghosts=ghosts,
-            )
-        )
-
-    def _first_use(self, name: str, interval: int) -> bool:
-        if name not in self._held.programs.constants or (name, interval) in self._sent_constants:
-            return False
-        self._sent_constants.add((name, interval))
-        return True

@@ -18,7 +18,7 @@ from common.sharding import join
 from common.wire import messages
 from common.wire.channel import Faults, InMemoryNetwork, Reply
 from common.wire.clients import GraphClient, ParameterClient
-from graph_server.assemble import graph_server
+from graph_server.assemble import AssemblyOptions, graph_server
 from graph_server.graph.partition import Partition, deal_folder
 from graph_server.graph.partition_book import PartitionBook
 from graph_server.server import GraphServer
@@ -104,9 +104,8 @@ class _Run:
     def _graph_server(self, partition: Partition) -> GraphServer:
         answers = _Later()
         channel = self.network.join(f"graph{partition.server}", answers)
-        answers.server = graph_server(
-            self.job.spec, self.job.facts, partition, channel, record=self.watch.record, dtype=self.dtype
-        )
+        options = AssemblyOptions(record=self.watch.record, dtype=self.dtype)
+        answers.server = graph_server(self.job.spec, self.job.facts, partition, channel, options)
         return answers.server
 
     async def _result(self, stopped: Stopped, partitions: Sequence[Partition]) -> RunResult:

@@ -50,8 +50,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lambda_gb_seconds: float = 0.0
     lambda_requests: int = 0
     cost_usd: float | None = None
-    """What the run would have cost in us-east-1: each server a cluster.instance_type, on demand, from the command to the
-    summary; Lambda as metered."""
+    """What the run would have cost in us-east-1: each server a cluster.instance_type, on demand, from the command to
+    the summary; Lambda as metered."""
     peak_pss_bytes: int = 0
     restarts: int = 0
     failure_reason: str | UnsetType = UNSET

@@ -1,0 +1,77 @@
+"""What the lease book is told at its start, and the commands that come out of it."""
+
+import enum
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from common.errors import ClusterError, TaskCrashed
+from common.passes import Pass
+from graph_server.schedule.stragglers import LateAfter
+
+
+class TaskKey(NamedTuple):
+    pass_: Pass
+    position: int
+    interval: int
+
+
+@dataclass(frozen=True)
+class LeaseSettings:
+    num_intervals: int
+    """Of this graph server."""
+    target: int
+    """Leases wanted while there is work."""
+    max_tasks: int
+    seconds: float
+    late: LateAfter
+    max_losses: int
+    """In LOSS_WINDOW_SECONDS; one more ends the job."""
+    adopt_after_seconds: float
+    """A task whose owner is busy waits so long before another lease takes it, and its constants move again."""
+
+
+class Phase(enum.Enum):
+    OPENING = "invoked, not heard of"
+    LIVE = "has said hello"
+    ENDING = "gets no more tasks"
+
+
+@dataclass(frozen=True)
+class Open:
+    lease: int
+
+
+@dataclass(frozen=True)
+class Send:
+    """To a slot that asked. `attempt` is for traces."""
+
+    lease: int
+    task: TaskKey
+    attempt: int
+
+
+@dataclass(frozen=True)
+class End:
+    """Tell every slot of the lease that waits."""
+
+    lease: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    error: ClusterError | TaskCrashed
+
+
+LeaseCommand = Open | Send | End | GiveUp
+
+
+@dataclass
+class Counts:
+    tasks: int = 0
+    relaunches: int = 0
+    repeats: int = 0
+    """Results that came second and were dropped."""
+    lost_leases: int = 0
+    throttled: int = 0
+    leases: int = 0
