@@ -6,7 +6,7 @@ UV := .uv/bin/uv
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test check cluster bench lock help
+.PHONY: setup demo test check cluster bench rie lock help
 
 setup: .venv/.ready  ## install everything into .venv (the other verbs do this by themselves)
 
@@ -49,6 +49,12 @@ cluster: setup       ## the long property tests: random event orders, every mode
 
 bench: setup         ## the benchmarks in their short form
 	@for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script --quick || exit 1; done
+
+rie: setup           ## fetch AWS's Runtime Interface Emulator, an oracle for the local Lambda service (Linux)
+	@mkdir -p .rie && $(PYTHON) -m pip download --quiet --no-deps --dest .rie aws-sam-cli==1.170.0
+	@$(PYTHON) -m zipfile -e .rie/aws_sam_cli-1.170.0-py3-none-any.whl .rie/wheel
+	@cp .rie/wheel/samcli/local/rapid/aws-lambda-rie-$$(uname -m | sed 's/aarch64/arm64/') .rie/aws-lambda-rie
+	@chmod +x .rie/aws-lambda-rie && rm -rf .rie/wheel .rie/*.whl
 
 lock: .uv/.ready     ## pin versions and hashes; names no host
 	@test -x $(UV) || { echo "make lock needs uv: it could not be installed (remove .uv to try again)" >&2; exit 1; }

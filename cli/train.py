@@ -16,16 +16,11 @@ TARGET is a bundled dataset (dorylus train cora), a job spec (job.yaml), or a da
 is detected. Flags win over the job spec, which wins over defaults. Results go into a run folder under runs/."""
 
 
-def _train(
-    target: str | None,
-    run_dir: Path | None,
-    cache_dir: Path | None,
-    quiet: bool,
-    as_json: bool,
-    in_process: bool,
-    secure: bool,
-    **settings: object,
-) -> None:
+SWITCHES = ("quiet", "as_json", "in_process", "secure")
+
+
+def _train(target: str | None, run_dir: Path | None, cache_dir: Path | None, **settings: object) -> None:
+    quiet, as_json, in_process, secure = (bool(settings.pop(name)) for name in SWITCHES)
     # Here, not above: the machinery takes a second to load, and --help needs none of it.
     from graph_server.graph.cache import default_cache_dir
     from local_cloud.load_job import load_job, need_a_target

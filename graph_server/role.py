@@ -26,7 +26,7 @@ from graph_server.backends.base import FunctionOptions
 from graph_server.function_invoker import FunctionInvoker
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition import Partition, deal_folder
-from graph_server.schedule.lease_book import LeaseSettings
+from graph_server.schedule.lease_events import LeaseSettings
 from graph_server.schedule.stragglers import LateAfter
 from graph_server.server import GraphServer
 

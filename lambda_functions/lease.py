@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.errors import RequestRefused, WireError
 from common.passes import PassKind
 from common.saga.arrays import Array
 from common.saga.compute import TaskInputs, TaskOutputs, compute
@@ -91,14 +92,29 @@ class Lease:
     async def _do(
         self, task: messages.Task, received: list[Array], place: tuple[int, int], what: tuple[TaskJob, Programs]
     ) -> tuple[Finished, list[Array]]:
-        job, programs = what
-        step = self._step(programs, task)
+        step = self._step(what[1], task)
         rows = self._rows(task, step, received)
         if lacks := tuple(name for name in step.reads if name not in rows):
             terms = self._terms
             return messages.TaskLacks(
                 terms.generation, terms.lease, *place, task.pass_, task.position, task.interval, lacks
             ), []
+        try:
+            outputs, measured = await self._compute(task, step, rows, what)
+        except RequestRefused as refused:  # by a parameter server: a gradient is not finite, a version is gone
+            return self._error(task, place, refused.why), []
+        except WireError:
+            raise
+        except Exception:
+            return self._error(task, place, traceback.format_exc()), []
+        self._tasks += 1
+        return self._done(task, place, outputs, measured)
+
+    async def _compute(
+        self, task: messages.Task, step: Step, rows: dict[str, Array], what: tuple[TaskJob, Programs]
+    ) -> tuple[TaskOutputs, tuple[float, int, int]]:
+        """With the seconds it took, and the bytes of weights and of gradients."""
+        job, programs = what
         weights, fetched = await self._parameters.weights(task.pass_.weights_version)
         masks = Masks(
             seed=job.seed,
@@ -108,12 +124,7 @@ class Lease:
         )
         inputs = TaskInputs(rows, weights, masks, job.loss)
         began = time.monotonic()
-        try:
-            outputs = await asyncio.get_running_loop().run_in_executor(
-                self._core, compute, programs.model, step, inputs
-            )
-        except Exception:
-            return self._error(task, place, traceback.format_exc()), []
+        outputs = await asyncio.get_running_loop().run_in_executor(self._core, compute, programs.model, step, inputs)
         seconds = time.monotonic() - began
         # Gradients first: if this function dies before its outputs are taken, the relaunched task repeats them and the
         # weight store drops the repeat. The other order can lose them, and pipe mode would wait for ever.
@@ -122,8 +133,7 @@ class Lease:
             sent = await self._parameters.push(
                 outputs.gradients, pass_=task.pass_, stage=str(step), interval=task.interval
             )
-        self._tasks += 1
-        return self._done(task, place, outputs, (seconds, fetched, sent))
+        return outputs, (seconds, fetched, sent)
 
     def _step(self, programs: Programs, task: messages.Task) -> Step:
         program = {

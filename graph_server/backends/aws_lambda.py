@@ -13,15 +13,8 @@ from common.saga.compute import TaskOutputs
 from common.wire import messages
 from common.wire.channel import Reply
 from graph_server.backends.base import BackendOptions, Invocation, TaskResult, TensorTask
-from graph_server.schedule.lease_book import (
-    End,
-    GiveUp,
-    LeaseBook,
-    LeaseCommand,
-    Open,
-    Send,
-    TaskKey,
-)
+from graph_server.schedule.lease_book import LeaseBook
+from graph_server.schedule.lease_events import End, GiveUp, LeaseCommand, Open, Send, TaskKey
 from graph_server.schedule.token_bucket import TokenBucket
 
 TICK_SECONDS = 0.1
@@ -102,7 +95,7 @@ class Backend:
 
     async def close(self) -> None:
         """End all leases and wait, shortly, until their invocations have ended."""
-        self._obey(self._book.close())
+        self._obey(self._book.close(time.monotonic()))
         if self._invocations:
             await asyncio.wait(self._invocations, timeout=CLOSE_SECONDS)
 
@@ -124,12 +117,15 @@ class Backend:
                 return await self._next(lease, slot, ask)
             case messages.TaskError(_, lease, slot, ask) if lease in self._leases:
                 if self._is_new(lease, slot, ask):
+                    self._leases[lease].held -= set(message.evicted)
                     self._obey(self._book.failed(lease, _key(message), message.error, now))
                 return await self._next(lease, slot, ask)
             case messages.TaskLacks(_, lease) if lease in self._leases:
                 self._leases[lease].held -= {(message.interval, name) for name in message.names}
                 return self._again(lease, message)
-            case messages.LeaseHello() | messages.NextTask() | messages.TaskDone() | messages.TaskError():
+            case messages.LeaseHello() | messages.NextTask():
+                return messages.LeaseOver("this lease is over"), ()
+            case messages.TaskDone() | messages.TaskError() | messages.TaskLacks():
                 return messages.LeaseOver("this lease is over"), ()
         return None
 

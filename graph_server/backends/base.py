@@ -15,7 +15,7 @@ from common.task_job import TaskJob
 from common.wire import messages
 from common.wire.channel import Reply
 from common.wire.clients import ParameterClient
-from graph_server.schedule.lease_book import LeaseSettings
+from graph_server.schedule.lease_events import LeaseSettings
 
 
 @dataclass(frozen=True)

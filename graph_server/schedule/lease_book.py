@@ -9,8 +9,8 @@ its tasks back. Errors count against a task, losses against the job.
                 ^                 |
                 +--- failed, lost, late (relaunched: in hand twice, the first result wins)
 
-A lease with a late task, or one that was invoked and says nothing, is *suspect*: it owns nothing, gets nothing, and
-another is opened in its place, until it answers.
+A lease with a late task, or one that neither says hello nor goes, is *suspect*: it owns nothing, gets nothing, and
+another is opened in its place, until it answers. Others are as many as wanted, those that are about to end included.
 """
 
 import heapq
@@ -51,7 +51,8 @@ class _Hand:
 @dataclass
 class _Lease:
     number: int
-    opened: float
+    since: float
+    """When its phase began."""
     phase: Phase = Phase.OPENING
     slots: int = 0
     """That ask for a task now."""
@@ -60,7 +61,7 @@ class _Lease:
     in_hand: dict[TaskKey, _Hand] = field(default_factory=dict)
     """Oldest first."""
     is_silent: bool = False
-    """Invoked long ago, and not heard of."""
+    """Should have said hello, or gone, long ago."""
 
     @property
     def is_suspect(self) -> bool:
@@ -106,7 +107,7 @@ class LeaseBook:
         book = self._leases.get(lease)
         if book is None or book.phase is not Phase.OPENING:
             return []
-        book.phase, book.opened, book.is_silent = Phase.LIVE, now, False
+        book.phase, book.since, book.is_silent = Phase.LIVE, now, False
         self._bucket.succeeded()
         for interval in sorted(held):
             if interval not in self._owner and len(book.owns) < self._fair_share():
@@ -167,19 +168,36 @@ class LeaseBook:
         """Time has passed: relaunch what is late, end leases that are old, let others adopt what waits too long."""
         commands: list[LeaseCommand] = []
         for book in self._leases.values():
-            if book.phase is Phase.LIVE and now - book.opened >= self._settings.seconds:
-                commands += self._end(book, "its time is over")
-            late = self._settings.late
-            book.is_silent = book.phase is Phase.OPENING and now - book.opened > late.prior_seconds
+            if book.phase is Phase.LIVE and now - book.since >= self._settings.seconds:
+                commands += self._end(book, "its time is over", now)
             self._relaunch(book, now)
+            keeps_waiting = book.phase is not Phase.LIVE and not book.in_hand
+            book.is_silent = keeps_waiting and now - book.since > self._settings.late.prior_seconds
         for key in list(self._waiting.values()):
             commands += self._adopt(key, now)
         return [*commands, *self._go_on(None, now)]
 
-    def close(self) -> list[LeaseCommand]:
+    def close(self, now: float) -> list[LeaseCommand]:
         """The job is over: end all."""
         self._closing = True
-        return [c for book in self._leases.values() for c in self._end(book, "the job is over")]
+        return [c for book in self._leases.values() for c in self._end(book, "the job is over", now)]
+
+    def owners(self) -> dict[int, int]:
+        """Interval -> the lease that owns it."""
+        return dict(self._owner)
+
+    def validate(self) -> None:
+        """For tests: what must hold between any two events."""
+        held = {(key, book.number) for book in self._leases.values() for key in book.in_hand if key in self._tasks}
+        assert held == {(key, lease) for key, task in self._tasks.items() for lease in task.holders}
+        for key, task in self._tasks.items():
+            assert task.holders or self._waiting.get(key.interval) == key, f"{key} is lost"
+        owned = [(interval, book.number) for book in self._leases.values() for interval in book.owns]
+        assert sorted(owned) == sorted(self._owner.items())
+        assert all(book.slots >= 0 for book in self._leases.values())
+        assert not [book for book in self._leases.values() if book.owns and book.phase is not Phase.LIVE]
+        on_offer = {interval for _, interval in self._unowned}
+        assert all(interval in self._owner or interval in on_offer for interval in self._waiting)
 
     # ---- what waits
 
@@ -212,7 +230,7 @@ class LeaseBook:
     # ---- who gets what
 
     def _go_on(self, interval: int | None, now: float) -> list[LeaseCommand]:
-        """Everything that is possible now: a task of this interval to its owner, what nobody owns to whoever is free."""
+        """All that is possible now: a task of this interval to its owner, what nobody owns to whoever is free."""
         commands: list[LeaseCommand] = []
         owner = None if interval is None else self._owner.get(interval)
         if owner is not None:
@@ -254,7 +272,7 @@ class LeaseBook:
         sent = Send(book.number, key, task.attempts)
         if book.served + len(book.in_hand) < self._settings.max_tasks:
             return [sent]
-        return [sent, *self._end(book, "it has served its tasks")]
+        return [sent, *self._end(book, "it has served its tasks", now)]
 
     def _fair_share(self) -> int:
         return -(-self._settings.num_intervals // max(1, min(self._around(), self._settings.target)))
@@ -275,7 +293,7 @@ class LeaseBook:
     # ---- the life of leases
 
     def _around(self) -> int:
-        return sum(book.phase is not Phase.ENDING and not book.is_suspect for book in self._leases.values())
+        return sum(not book.is_suspect for book in self._leases.values())
 
     def _open(self, now: float) -> list[LeaseCommand]:
         commands: list[LeaseCommand] = []
@@ -288,10 +306,10 @@ class LeaseBook:
             self.counts.leases += 1
         return commands
 
-    def _end(self, book: _Lease, reason: str) -> list[LeaseCommand]:
+    def _end(self, book: _Lease, reason: str, now: float) -> list[LeaseCommand]:
         if book.phase is Phase.ENDING:
             return []
-        book.phase = Phase.ENDING
+        book.phase, book.since = Phase.ENDING, now
         self._disown(book)
         return self._dismiss(book, reason)
 

@@ -4,6 +4,7 @@ A task's age begins when it was sent and its lease has nothing older in hand. It
 smoothed time); before anything was measured a prior stands in, so that the very first wave is covered, too.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 SMOOTHING = 0.1
@@ -19,18 +20,18 @@ class LateAfter:
 
 
 class TaskTimes:
-    """Smoothed per step of the program: the last layer's task is not the first's."""
+    """Smoothed per step of a program: the last layer's task is not the first's, nor training's evaluation's."""
 
     def __init__(self, late: LateAfter) -> None:
         self._late = late
-        self._smoothed: dict[int, float] = {}
+        self._smoothed: dict[Hashable, float] = {}
 
-    def took(self, position: int, seconds: float) -> None:
-        before = self._smoothed.get(position, seconds)
-        self._smoothed[position] = before + SMOOTHING * (seconds - before)
+    def took(self, step: Hashable, seconds: float) -> None:
+        before = self._smoothed.get(step, seconds)
+        self._smoothed[step] = before + SMOOTHING * (seconds - before)
 
-    def limit(self, position: int) -> float:
+    def limit(self, step: Hashable) -> float:
         """Seconds after which a task of this step is late."""
-        if position not in self._smoothed:
+        if step not in self._smoothed:
             return max(self._late.floor_seconds, self._late.prior_seconds)
-        return max(self._late.floor_seconds, self._late.ratio * self._smoothed[position])
+        return max(self._late.floor_seconds, self._late.ratio * self._smoothed[step])

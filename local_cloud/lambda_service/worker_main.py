@@ -1,8 +1,9 @@
 """The main program of a worker: `worker_main.py LIFELINE_FD RUNTIME HANDLER`, standard library only.
 
 The service holds the other end of the lifeline, and nobody else does: its end of file means that the service is gone,
-however it went, and ends this process and all it started. A process that stands still cannot read, so on Linux the
-kernel is asked to kill it as well.
+however it went, and ends this process and all it started. A process that stands still cannot read: on Linux the kernel
+is asked to let it go on when the service dies; elsewhere the system itself ends a stopped group that nobody is left to
+continue.
 """
 
 import os
@@ -20,7 +21,7 @@ def die_with_the_service(lifeline: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     threading.Thread(target=_wait_for_the_end, args=(lifeline,), daemon=True).start()
 
 

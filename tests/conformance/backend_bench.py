@@ -26,7 +26,7 @@ from common.wire import messages
 from common.wire.channel import InMemoryNetwork, Reply
 from common.wire.clients import ParameterClient
 from graph_server.backends.base import Backend, BackendOptions, FunctionOptions, Invocation, TensorTask
-from graph_server.schedule.lease_book import LeaseSettings
+from graph_server.schedule.lease_events import LeaseSettings
 from graph_server.schedule.stragglers import LateAfter
 from lambda_functions.lease import Lease, LeaseTerms
 from lambda_functions.warm import WarmContainer

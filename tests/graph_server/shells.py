@@ -1,4 +1,4 @@
-"""One graph server's shell over the in-memory network, with a scripted parameter server that opens `train 1` and ends."""
+"""One graph server's shell over the in-memory network, and a scripted parameter server: `train 1`, then the end."""
 
 import asyncio
 import threading

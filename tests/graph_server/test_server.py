@@ -137,7 +137,7 @@ def test_ghosts_of_own_or_unknown_intervals_and_without_rows_are_refused(job: Sm
 
 def test_an_interval_without_ghosts_here_is_announced_without_rows(job: SmallJob):
     async def scenario() -> None:
-        shell = Shell(job, 2)
+        shell = Shell(job, 4)
         store, partition = shell.held.store, shell.held.partition
         others = set(range(job.num_intervals)) - set(partition.own) - set(partition.in_edges.ghost_blocks)
         assert others, "the graph of this test has an empty interval elsewhere"

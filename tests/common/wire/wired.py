@@ -111,6 +111,7 @@ class Room:
         context = zmq.asyncio.Context()
         socket = context.socket(zmq.DEALER)
         socket.setsockopt(zmq.HEARTBEAT_IVL, heartbeat_ms)
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 10_000)  # else as short as the interval
         if routing_id:
             socket.setsockopt(zmq.ROUTING_ID, routing_id)
         if isinstance(credentials, KeyPair):

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -38,6 +39,15 @@ class Met:
             return self._there.recv(1) == byte
         except TimeoutError:
             return False
+
+    def last_byte_before_silence(self) -> bytes:
+        """The first that is not answered. A busy machine needs a moment to stop a process: some still are."""
+        end = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < end:
+            for byte in (b"0", b"1", b"2"):
+                if not self.answers(byte, within=0.3):
+                    return byte
+        raise AssertionError("it never falls silent")
 
     def close(self) -> None:
         self._there.close()
