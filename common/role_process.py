@@ -1,14 +1,17 @@
 """What every role's process does alike: read its start from the pipe, say where it listens, end with its parent."""
 
 import asyncio
+import io
 import os
+import shutil
 import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from common.errors import DorylusError
+from common.errors import DorylusError, first_error
 from common.role_start import AddressBook, Ended, RoleStart, Word
 
 
@@ -17,24 +20,35 @@ def say(word: Word) -> None:
     os.write(sys.stdout.fileno(), msgspec.json.encode(word) + b"\n")
 
 
+def _line() -> bytes:
+    # Unbuffered: what follows the line is left in the pipe, and no lock is held while waiting.
+    return io.FileIO(sys.stdin.fileno(), closefd=False).readline()
+
+
 def read_start() -> RoleStart:
-    return msgspec.json.decode(sys.stdin.buffer.readline(), type=RoleStart)
+    return msgspec.json.decode(_line(), type=RoleStart)
 
 
-async def read_book() -> AddressBook:
-    line = await asyncio.to_thread(sys.stdin.buffer.readline)
+async def read_book(start: RoleStart) -> AddressBook:
+    line = await asyncio.to_thread(_line)
+    if not line.startswith(b'{"addresses'):
+        _leave(start, in_order=bool(line))
     return msgspec.json.decode(line, type=AddressBook)
 
 
-def end_with_parent() -> None:
+def end_with_parent(start: RoleStart) -> None:
     """The launcher holds the pipe's other end: when it is gone, however it went, so is this process."""
 
     def watch() -> None:
-        while os.read(sys.stdin.fileno(), 4096):
-            pass
-        os._exit(0)
+        _leave(start, in_order=bool(_line()))
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def _leave(start: RoleStart, *, in_order: bool) -> None:
+    if not in_order:
+        shutil.rmtree(start.scratch, ignore_errors=True)
+    os._exit(0)
 
 
 def run_role(main: Callable[[RoleStart], Awaitable[None]]) -> int:
@@ -43,11 +57,10 @@ def run_role(main: Callable[[RoleStart], Awaitable[None]]) -> int:
     try:
         asyncio.run(_as_coroutine(main, start))
     except BaseException as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        error = first_error(group)
         if not isinstance(error, DorylusError):
-            say(Ended(f"{start.name} failed with {type(error).__name__}: {error}", kind=type(error).__name__))
+            where = "".join(traceback.format_tb(error.__traceback__)[-1:]).strip()
+            say(Ended(f"{start.name} failed with {type(error).__name__}: {error}", where, kind=type(error).__name__))
             raise
         say(Ended(error.what, error.why, error.fix, type(error).__name__))
         return 1

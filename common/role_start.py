@@ -1,6 +1,6 @@
 """How a role is started: one line of JSON down a pipe that the launcher holds, and lines back up.
 
-    launcher -> role    RoleStart, then AddressBook; end of file: exit
+    launcher -> role    RoleStart, then AddressBook, then Leave; end of file: exit
     role -> launcher    Listening, then Ended
 
 Nothing secret is ever in an argument or the environment.
@@ -9,7 +9,9 @@ Nothing secret is ever in an argument or the environment.
 import msgspec
 
 from common.job_setup import GraphFacts
+from common.wire.channel import Faults
 from common.wire.keys import Address, KeyPair, Token
+from common.wire.pace import Shaping
 
 
 class FunctionPlace(msgspec.Struct, frozen=True):
@@ -20,6 +22,13 @@ class FunctionPlace(msgspec.Struct, frozen=True):
     endpoint_url: str | None
     """None: AWS itself."""
     concurrency: int
+
+
+class Weather(msgspec.Struct, frozen=True):
+    """A bad network, for tests and benchmarks: what befalls messages. Shaping is by the beginning of a peer's name."""
+
+    faults: Faults | None = None
+    shaping: dict[str, Shaping] = {}
 
 
 class RoleStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +48,11 @@ class RoleStart(msgspec.Struct, frozen=True, kw_only=True):
     admitted: dict[str, str]
     num_graph_servers: int
     num_parameter_servers: int
+    scratch: str
+    """The folder of sockets and logs. If the launcher is gone, whoever notices removes it."""
     trace_path: str | None = None
     functions: FunctionPlace | None = None
-    log_level: str = "WARNING"
+    weather: Weather = Weather()
 
     @property
     def number(self) -> int:
@@ -56,6 +67,10 @@ class AddressBook(msgspec.Struct, frozen=True):
     """Of every listener of the job."""
 
     addresses: dict[str, Address]
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """Exit; the launcher is here, and cleans up."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):

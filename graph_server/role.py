@@ -54,7 +54,8 @@ class GraphRole:
     async def run(self) -> None:
         start = self._start
         me = Identity(start.job_id, start.generation, start.name, kernel_names())
-        options = ListenerOptions(traffic=self._traffic)
+        weather = start.weather
+        options = ListenerOptions(traffic=self._traffic, shaping=weather.shaping, faults=weather.faults)
         async with Listener(
             me,
             self._answer,
@@ -64,9 +65,10 @@ class GraphRole:
             options=options,
         ) as listener:
             say(Listening(listener.endpoint))
-            book = await read_book()
-            end_with_parent()
-            async with Dialer(me, book.addresses, credentials=start.credentials) as channel:
+            book = await read_book(start)
+            end_with_parent(start)
+            dialer = Dialer(me, book.addresses, credentials=start.credentials, faults=weather.faults)
+            async with dialer as channel:
                 await self._serve(channel, book)
 
     async def _serve(self, channel: Channel, book: AddressBook) -> None:

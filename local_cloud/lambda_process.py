@@ -21,9 +21,12 @@ END_SECONDS = 15.0
 
 
 class LambdaProcess:
-    """`concurrency` as the account's; `memory_mb`, `seconds` of the function."""
+    """`folder` takes its settings, `log` its stderr. `concurrency` as the account's; `memory_mb`, `seconds` of the
+    function."""
 
-    def __init__(self, folder: Path, *, memory_mb: int, seconds: float, concurrency: int, faults: Faults) -> None:
+    def __init__(
+        self, folder: Path, log: Path, *, memory_mb: int, seconds: float, concurrency: int, faults: Faults
+    ) -> None:
         function = FunctionConfig(
             name=FUNCTION,
             handler=HANDLER,
@@ -35,25 +38,27 @@ class LambdaProcess:
         self._config = ServiceConfig(
             functions=(function,), concurrency=concurrency, faults=faults, init_seconds=INIT_SECONDS
         )
-        self._folder = folder
+        self._folder, self._log = folder, log
         self._process: asyncio.subprocess.Process | None = None
         self.endpoint = ""
 
     async def launch(self) -> None:
         path = self._folder / "lambda.json"
         path.write_bytes(msgspec.json.encode(self._config))
-        with (self._folder / "lambda.log").open("ab") as log:
+        with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "local_cloud.lambda_service", "--config", str(path),
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log, start_new_session=True,
             )  # fmt: skip
         assert self._process.stdout is not None
-        async with asyncio.timeout(START_SECONDS):
-            port = (await self._process.stdout.readline()).decode().strip()
+        port = ""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_SECONDS):
+                port = (await self._process.stdout.readline()).decode().strip()
         if not port:
             raise ClusterError(
                 "the local Lambda service did not start",
-                why=(self._folder / "lambda.log").read_text(errors="replace")[-500:],
+                why=self._log.read_text(errors="replace")[-500:],
             )
         self.endpoint = f"http://127.0.0.1:{port}"
 
@@ -64,7 +69,7 @@ class LambdaProcess:
         raise ClusterError(f"the local Lambda service ended with exit code {code}", fix="start the job again")
 
     async def meter(self) -> dict[str, float]:
-        async with aiohttp.ClientSession() as session, session.get(f"{self.endpoint}/_meter") as response:
+        async with aiohttp.ClientSession() as session, session.get(f"{self.endpoint}/_meter?records=0") as response:
             found: dict[str, float] = json.loads(await response.read())
             return found
 

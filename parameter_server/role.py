@@ -38,7 +38,8 @@ class ParameterRole:
 
     async def run(self) -> None:
         start, me = self._start, Identity(self._start.job_id, self._start.generation, self._start.name, kernel_names())
-        options = ListenerOptions(traffic=self._traffic)
+        weather = start.weather
+        options = ListenerOptions(traffic=self._traffic, shaping=weather.shaping, faults=weather.faults)
         async with Listener(
             me,
             self._answer,
@@ -48,9 +49,10 @@ class ParameterRole:
             options=options,
         ) as listener:
             say(Listening(listener.endpoint))
-            book = await read_book()
-            end_with_parent()
-            async with Dialer(me, book.addresses, credentials=start.credentials) as channel:
+            book = await read_book(start)
+            end_with_parent(start)
+            dialer = Dialer(me, book.addresses, credentials=start.credentials, faults=weather.faults)
+            async with dialer as channel:
                 client = ParameterClient(
                     channel, num_parameter_servers=start.num_parameter_servers, generation=start.generation
                 )

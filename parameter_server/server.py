@@ -58,8 +58,10 @@ class ClockKeeper:
     async def epochs_after(self, seen: int) -> messages.Epochs:
         async with self._moved:
             await self._moved.wait_for(lambda: len(self._epochs) > seen or self.state.ended is not None)
-        versions = (None, 0) if self.stopped is None else (self.stopped.best_version, self.stopped.last_version)
-        return messages.Epochs(tuple(self._epochs[seen:]), self.state.ended, self.state.reason, *versions)
+        epochs, ended, reason = tuple(self._epochs[seen:]), self.state.ended, self.state.reason
+        if self.stopped is None:
+            return messages.Epochs(epochs, ended, reason, is_lost=ended is not None)
+        return messages.Epochs(epochs, ended, reason, self.stopped.best_version, self.stopped.last_version)
 
     async def after(self, seen: int) -> messages.Clock:
         async with self._moved:

@@ -171,13 +171,14 @@ class AwaitEpochs(Message):
 
 
 class Epochs(Message):
-    """Those after `seen`; `ended` as in Clock, with the best and the last weights version."""
+    """Those after `seen`; `ended` as in Clock, with the best and the last weights version, unless a role is lost."""
 
     epochs: tuple[EpochEnded, ...]
     ended: str | None = None
     reason: str = ""
     best_version: int | None = None
     last_version: Count = 0
+    is_lost: bool = False
 
 
 class RequestStop(Message):

@@ -30,7 +30,7 @@ class Bag:
     def __post_init__(self) -> None:
         choice = self.die.choice if self.die else lambda among: among[0]
         self.reluctance = {kind: choice((0.0, 0.0, 0.5, 0.95)) for kind in KINDS}
-        self.misfortune = choice((0.0, 0.05, 0.15, 0.4))
+        self.misfortune = choice((0.0, 0.05, 0.1, 0.3))
 
     def put(self, kind: str, happen: Callable[..., None], *arguments: Any) -> None:
         self.coming.append(Happening(kind, partial(happen, *arguments)))

@@ -43,8 +43,6 @@ from graph_server.schedule.events import (
 from graph_server.schedule.scheduler import Mode, Scheduler
 from graph_server.stages.apply import take_outputs, tensor_task
 from graph_server.stages.gather import WORK_PER_CALL, gather_rows, row_runs
-from graph_server.stages.held import Held
-from graph_server.stages.load import load_constants
 from graph_server.stages.scatter import outgoing, scatter_rows
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.weight_store import TooLate
@@ -122,9 +120,8 @@ class _GraphServer:
     def __init__(self, cluster: _Cluster, number: int) -> None:
         job, layout, die = cluster.job, cluster.layout, cluster.bag.die
         self.cluster, self.number, self.bag = cluster, number, cluster.bag
-        partition = job.partitions(layout.num_graph_servers)[number]
-        self.held = Held(job.programs, partition, seed=job.seed, dtype=layout.dtype)
-        load_constants(self.held)
+        self.held = job.held(layout.num_graph_servers, number, layout.dtype)
+        partition = self.held.partition
         self.scheduler = Scheduler(
             job.programs,
             feeds_in=partition.in_edges.feeds,

@@ -3,6 +3,7 @@
 The graphs are directed and undirected, with self loops, duplicate edges, isolated vertices and empty intervals.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,8 @@ from graph_server.graph.cut import cut_of_clusters
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.graph_folder import write_graph_folder
 from graph_server.graph.partition import Partition, deal_folder
+from graph_server.stages.held import Held
+from graph_server.stages.load import load_constants
 
 MODELS = ("gcn", "graphsage", "gin", "gat")
 CLASSES = 3
@@ -101,6 +104,17 @@ class SmallJob:
         book = deal_folder(self.folder, num_graph_servers)
         return [Partition.load(self.folder, book, server) for server in range(num_graph_servers)]
 
+    def held(self, num_graph_servers: int, number: int, dtype: Any) -> Held:
+        """A new one, as if it had just been loaded."""
+        loaded = self._loaded(num_graph_servers, number, dtype)
+        return deepcopy(loaded, {id(shared): shared for shared in (loaded.programs, loaded.partition)})
+
+    @lru_cache  # noqa: B019
+    def _loaded(self, num_graph_servers: int, number: int, dtype: Any) -> Held:
+        held = Held(self.programs, self.partitions(num_graph_servers)[number], seed=self.seed, dtype=dtype)
+        load_constants(held)
+        return held
+
 
 def small_job(parent: Path, number: int, model: str) -> SmallJob:
     """The graph of SHAPES[number] with a model; its folder is written below `parent` at the first call."""
@@ -120,7 +134,7 @@ def small_job(parent: Path, number: int, model: str) -> SmallJob:
     programs = derive(declared, hoist=not shape.paper, commute=not shape.paper)
     counts = folder.manifest.train_class_counts
     loss = loss_options((1.0, 2.0, 0.5), counts)
-    return SmallJob(folder, programs, loss, num_epochs=2 + (number == 0), eval_frequency=1 + number % 2)
+    return SmallJob(folder, programs, loss, num_epochs=2 + (number == 0), eval_frequency=1 if number in (0, 5) else 2)
 
 
 def _write(shape: Shape, seed: int, path: Path) -> None:

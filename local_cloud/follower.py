@@ -1,0 +1,198 @@
+"""While the roles of a job run: its epochs as they come, what is in flight, and at its end the results of them all.
+
+The launcher is a peer like any other: it asks parameter server 0 for epochs and everybody for results.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import aiohttp
+import msgspec
+import numpy as np
+
+from common.errors import DorylusError, PeerLost
+from common.passes import Pass, predict
+from common.saga.arrays import Array
+from common.wire import messages
+from common.wire.channel import Channel, Traffic, expect
+from common.wire.clients import GraphClient, ParameterClient
+from graph_server.graph.partition import deal_folder
+from local_cloud.costs import run_cost
+from local_cloud.lambda_process import LambdaProcess
+from local_cloud.prepare import PreparedJob
+from local_cloud.run_result import RunResult, Status, Totals, Watch
+from parameter_server.epoch_metrics import EpochMetrics
+from parameter_server.training_clock import ClockState, Stopped
+
+GENERATION = 1
+RESULT_SECONDS = 120.0
+EPOCH_SECONDS = 24 * 3600.0
+STATUS_SECONDS = 1.0
+LAST_SECONDS = 3.0
+"""How long the parameter servers may take to hand out weights after a role was lost."""
+
+
+@dataclass
+class Reports:
+    """What roles told at the end."""
+
+    traffic: Traffic = field(default_factory=Traffic)
+    counts: dict[str, int] = field(default_factory=dict)
+    kernels: set[str] = field(default_factory=set)
+    pss_bytes: int = 0
+    intervals: list[int] = field(default_factory=list)
+    ghosts: list[int] = field(default_factory=list)
+
+    def add(self, report: messages.RoleReport) -> None:
+        self.traffic.payload.update(report.payload)
+        self.traffic.overhead.update(report.overhead)
+        for name, count in report.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        if "intervals" in report.counts:
+            self.intervals.append(report.counts["intervals"])
+            self.ghosts.append(report.counts["ghosts"])
+        self.kernels.update(report.kernels)
+        self.pss_bytes += report.peak_pss_bytes
+
+
+class Follower:
+    def __init__(self, job: PreparedJob, channel: Channel, watch: Watch, functions: LambdaProcess | None) -> None:
+        self._job, self._channel, self._watch, self._functions = job, channel, watch, functions
+        cluster = job.spec.cluster
+        self._graph = [f"graph{n}" for n in range(cluster.num_graph_servers)]
+        self._parameter = [f"parameter{n}" for n in range(cluster.num_parameter_servers)]
+        self._weights = ParameterClient(channel, num_parameter_servers=cluster.num_parameter_servers)
+        self._metrics: list[EpochMetrics] = []
+        self._reports, self._meter = Reports(), dict[str, float]()
+
+    async def follow(self) -> RunResult:
+        """Until the job has ended. Raises PeerLost if it ended because nobody heard of a role any more."""
+        self._watch.stoppable(self._stopper())
+        looking = asyncio.create_task(self._look())
+        try:
+            news = await self._epochs()
+        finally:
+            looking.cancel()
+            await asyncio.wait({looking})
+        return await self._result(news)
+
+    async def tell_what_there_is(self) -> None:
+        """After an error: the weights so far, if the parameter servers still answer."""
+        with contextlib.suppress(DorylusError, TimeoutError):
+            async with asyncio.timeout(LAST_SECONDS):
+                if self._metrics:
+                    await self._ask_for_epochs(len(self._metrics) - 1)
+                last, _ = await self._weights.weights(len(self._metrics))
+                best = _best_epoch(self._metrics)
+                best_weights = None if best is None else (await self._weights.weights(best))[0]
+                stopped = Stopped(ClockState.FAILED, "a role was lost", best, len(self._metrics))
+                self._watch.cut_short(self._with_counts(stopped, best_weights, last, None))
+
+    def _stopper(self) -> Callable[[], None]:
+        loop, asked = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+        async def ask() -> None:
+            with contextlib.suppress(DorylusError):  # the job has ended, well or badly, which others notice
+                await self._channel.request(
+                    self._parameter[0], messages.RequestStop(GENERATION), deadline=RESULT_SECONDS
+                )
+
+        def stop() -> None:
+            asked.add(loop.create_task(ask()))
+
+        return stop
+
+    # ---- while it goes
+
+    async def _look(self) -> None:
+        """What is in flight, and what it has cost so far, for whoever watches."""
+        began = time.monotonic()
+        while True:
+            await asyncio.sleep(STATUS_SECONDS)
+            with contextlib.suppress(DorylusError, aiohttp.ClientError, TimeoutError):
+                in_flight = 0
+                for name in self._graph:
+                    reply, _ = await self._channel.request(
+                        name, messages.PullStatus(GENERATION), deadline=RESULT_SECONDS
+                    )
+                    in_flight += expect(reply, messages.RoleStatus).tasks_in_flight
+                self._meter = await self._metered()
+                cost = run_cost(self._job.spec, self._totals(), time.monotonic() - began)
+                self._watch.status(Status(in_flight, cost.usd))
+
+    async def _metered(self) -> dict[str, float]:
+        return {} if self._functions is None else await self._functions.meter()
+
+    async def _epochs(self) -> messages.Epochs:
+        while True:
+            news = await self._ask_for_epochs(len(self._metrics))
+            if news.is_lost:
+                raise PeerLost(news.reason, why="its process hangs, or does not get any time", fix="start the job again")
+            if news.ended is not None:
+                return news
+
+    async def _ask_for_epochs(self, seen: int) -> messages.Epochs:
+        """Waits until there are more than `seen`, and tells those that are new."""
+        message = messages.AwaitEpochs(GENERATION, seen)
+        reply, _ = await self._channel.request(self._parameter[0], message, deadline=EPOCH_SECONDS)
+        news = expect(reply, messages.Epochs)
+        for epoch in news.epochs[len(self._metrics) - seen :]:
+            metrics = EpochMetrics(**msgspec.structs.asdict(epoch))
+            self._metrics.append(metrics)
+            self._watch.on_epoch(metrics)
+        return news
+
+    # ---- at the end
+
+    async def _result(self, news: messages.Epochs) -> RunResult:
+        stopped = Stopped(ClockState(news.ended), news.reason, news.best_version, news.last_version)
+        last, _ = await self._weights.weights(stopped.last_version)
+        best, logits = None, None
+        if stopped.best_version is not None:
+            best, _ = await self._weights.weights(stopped.best_version)
+            if stopped.state is not ClockState.FAILED:
+                logits = await self._logits(predict(stopped.last_version, stopped.best_version))
+        await self._collect()
+        return self._with_counts(stopped, best, last, logits)
+
+    async def _logits(self, pass_: Pass) -> Array:
+        owners = deal_folder(self._job.folder, len(self._graph)).owners
+        graph = GraphClient(self._channel)
+        blocks = [
+            await graph.rows(int(owners[interval]), "logits", pass_=pass_, interval=interval)
+            for interval in range(self._job.num_intervals)
+        ]
+        return np.concatenate(blocks)
+
+    async def _collect(self) -> None:
+        # Graph servers first: when they have answered, their leases are over and all functions' bytes are counted.
+        for name in (*self._graph, *self._parameter):
+            reply, _ = await self._channel.request(name, messages.PullReport(GENERATION), deadline=RESULT_SECONDS)
+            self._reports.add(expect(reply, messages.RoleReport))
+        self._meter = await self._metered()
+
+    def _totals(self) -> Totals:
+        told = self._reports
+        return Totals(
+            counts=told.counts,
+            kernels=frozenset(told.kernels),
+            peak_pss_bytes=told.pss_bytes,
+            lambda_gb_seconds=float(self._meter.get("gb_seconds", 0.0)),
+            lambda_requests=int(self._meter.get("requests", 0)),
+        )
+
+    def _with_counts(
+        self, stopped: Stopped, best: Mapping[str, Array] | None, last: Mapping[str, Array], logits: Array | None
+    ) -> RunResult:
+        told = self._reports
+        of_servers = tuple(told.intervals), tuple(told.ghosts)
+        return RunResult(stopped, best, last, logits, told.traffic, *of_servers, self._totals())
+
+
+def _best_epoch(metrics: Sequence[EpochMetrics]) -> int | None:
+    """The earliest of the best, as the training clock chooses; None if nothing was rated."""
+    rated = [(m.valid_accuracy, -m.epoch) for m in metrics if m.valid_accuracy is not None]
+    return -max(rated)[1] if rated else None
