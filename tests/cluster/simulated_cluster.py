@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from common.passes import Pass, PassKind
-from common.saga.compute import TaskInputs, TaskOutputs, compute
-from common.saga.masks import Masks
+from common.passes import Pass
+from common.saga.compute import TaskOutputs
 from common.saga.program import Step
 from graph_server.backends.base import TensorTask
 from graph_server.schedule.events import (
@@ -201,11 +200,8 @@ class _GraphServer:
         self.bag.put("done", self._take, event, task, outputs)
 
     def _compute(self, task: TensorTask) -> TaskOutputs:
-        job, pass_ = self.cluster.job, task.pass_
-        training = pass_.kind is PassKind.TRAIN
-        masks = Masks(seed=job.seed, interval=task.interval, epoch=pass_.epoch, training=training)
-        weights = self.cluster.parameters.weights(pass_.weights_version)
-        return compute(job.programs.model, task.step, TaskInputs(task.rows, weights, masks, job.loss))
+        weights = self.cluster.parameters.weights(task.pass_.weights_version)
+        return self.cluster.job.computed(task, weights)
 
     def _go_on(self, attempt: Iterator[None]) -> None:
         for _ in attempt:

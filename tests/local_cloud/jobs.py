@@ -6,6 +6,7 @@ from cli.spec_flags import flag_layer
 from common.resolve_spec import ResolvedSpec
 from local_cloud.load_job import load_job
 from local_cloud.observer import EpochReport
+from local_cloud.run_result import Status
 
 ROOT = Path(__file__).resolve().parents[2]
 MY_GRAPH = str(ROOT / "examples" / "my_graph")
@@ -30,6 +31,7 @@ class Recorder:
         self.notes: list[str] = []
         self.reports: list[EpochReport] = []
         self.starts: list[tuple[str, str, int]] = []
+        self.statuses: list[Status] = []
 
     def doing(self, what: str) -> None:
         self.phases.append(what)
@@ -43,6 +45,9 @@ class Recorder:
 
     def at_epoch_end(self, report: EpochReport) -> None:
         pass
+
+    def status(self, status: Status) -> None:
+        self.statuses.append(status)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
