@@ -21,7 +21,7 @@ setup: .venv/.ready  ## install everything into .venv (the other verbs do this b
 	@echo "setting up .venv" >&2
 	@if test -x $(UV); then \
 	    { test -x $(BIN)/python || $(UV) venv --quiet --python '>=3.11,<3.15' .venv; } \
-	    && $(UV) pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock \
+	    && $(UV) pip sync --quiet --compile-bytecode --require-hashes --python $(BIN)/python requirements.lock \
 	    && $(UV) pip install --quiet --python $(BIN)/python --no-deps --editable . ; \
 	else \
 	    $(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' \

@@ -22,7 +22,7 @@ HELP = """Print the stage program that is derived from MODEL, step by step.
 With --dataset also the bytes and the arithmetic of each step, and what one train pass moves. The paper's own program:
 --no-hoist --no-commute. Without MODEL: the models there are."""
 
-GROUPS = ("dataset", "cut", "model", "training", "cluster")
+GROUPS = ("dataset", "cut", "model", "training", "cluster", "backend")
 
 
 def _explain(model: str | None, cache_dir: Path | None, as_json: bool, **settings: object) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # For their types alone: what makes an explanation takes seconds to load.
     from local_cloud.explain import ExplainedStep, Explanation, Tensor
-    from local_cloud.payload import GraphCounts, PassPayload
+    from local_cloud.payload import Computers, GraphCounts, PassPayload
 
 
 def explanation_lines(explanation: Explanation) -> list[str]:
     lines = [f"{explanation.model}, {explanation.num_layers} layers", "", explanation.program, ""]
     lines += _step_table(explanation.steps)
     if explanation.payload is not None and explanation.graph is not None:
-        lines += ["", *_pass_lines(explanation.payload, explanation.graph, explanation.num_graph_servers or 1)]
+        lines += ["", *_pass_lines(explanation.payload, explanation.graph, explanation.computers)]
+        lines += ["", *_link_lines(explanation.links or {}, explanation.payload, explanation.computers)]
     return [*lines, "", *explanation.notes] if explanation.notes else lines
 
 
@@ -44,8 +45,9 @@ def _row(step: ExplainedStep) -> list[str]:
     return [name, *numbers, _tensors(step.reads), _tensors(step.writes)]
 
 
-def _pass_lines(payload: PassPayload, graph: GraphCounts, num_graph_servers: int) -> list[str]:
-    evaluated = "fetched by the evaluation before" if payload.weights == 0 else "each graph server fetches them once"
+def _pass_lines(payload: PassPayload, graph: GraphCounts, computers: Computers | None) -> list[str]:
+    who = "lease" if computers is not None and computers.backend == "lambda" else "graph server"
+    evaluated = "fetched by the evaluation before" if payload.weights == 0 else f"each {who} fetches them once"
     rows = [
         ("rows in", payload.rows_in, "read by tensor tasks"),
         ("rows out", payload.rows_out, "given by tensor tasks"),
@@ -55,11 +57,22 @@ def _pass_lines(payload: PassPayload, graph: GraphCounts, num_graph_servers: int
         ("total", payload.total, ""),
         ("constants", payload.constants, "apart: they move once"),
     ]
-    of_what = f"{_count(num_graph_servers, 'graph server')}, {_count(graph.num_intervals, 'interval')}"
+    of_what = f"{_count(len(graph.intervals_per_server), 'graph server')}, {_count(graph.num_intervals, 'interval')}"
     of_what += f"; {graph.num_nodes:,} vertices, {graph.num_edges:,} edges"
     lines = [f"payload of one train pass, in bytes ({of_what})"]
     lines += [f"  {name:<10} {number:>15,}  {about}".rstrip() for name, number, about in rows]
     return [*lines, f"arithmetic of one train pass: {payload.flops / 1e6:,.1f} Mflop"]
+
+
+def _link_lines(links: Mapping[str, int], payload: PassPayload, computers: Computers | None) -> list[str]:
+    if computers is None:
+        return []
+    away = computers.backend == "lambda"
+    where = f"lambda, {_count(computers.count, 'lease')}" if away else f"{computers.backend}, rows stay where they lie"
+    once = {"graph_lambda": f"and {payload.constants:,} of constants, once"} if away else {}
+    rows = [(link.replace("_", "-"), number, once.get(link, "")) for link, number in links.items() if number]
+    lines = [f"of it by link, in bytes ({where})"]
+    return lines + [f"  {name:<16} {number:>15,}  {about}".rstrip() for name, number, about in rows]
 
 
 def _tensors(tensors: Sequence[Tensor]) -> str:

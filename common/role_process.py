@@ -8,11 +8,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 import msgspec
 
 from common.errors import DorylusError, first_error
-from common.role_start import AddressBook, Ended, RoleStart, Word
+from common.role_start import AddressBook, Ended, Leave, RoleStart, Word
 
 
 def say(word: Word) -> None:
@@ -31,9 +32,10 @@ def read_start() -> RoleStart:
 
 async def read_book(start: RoleStart) -> AddressBook:
     line = await asyncio.to_thread(_line)
-    if not line.startswith(b'{"addresses'):
-        _leave(start, in_order=bool(line))
-    return msgspec.json.decode(line, type=AddressBook)
+    book = msgspec.json.decode(line, type=AddressBook | Leave) if line else None
+    if not isinstance(book, AddressBook):
+        _leave(start, in_order=book is not None)
+    return book
 
 
 def end_with_parent(start: RoleStart) -> None:
@@ -45,7 +47,7 @@ def end_with_parent(start: RoleStart) -> None:
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-def _leave(start: RoleStart, *, in_order: bool) -> None:
+def _leave(start: RoleStart, *, in_order: bool) -> NoReturn:
     if not in_order:
         shutil.rmtree(start.scratch, ignore_errors=True)
     os._exit(0)

@@ -59,18 +59,18 @@ class RoleStart(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.name.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
+class Leave(msgspec.Struct, frozen=True, tag=True):
+    """Exit; the launcher is here, and cleans up."""
+
+
 class Listening(msgspec.Struct, frozen=True, tag=True):
     endpoint: str
 
 
-class AddressBook(msgspec.Struct, frozen=True):
+class AddressBook(msgspec.Struct, frozen=True, tag=True):
     """Of every listener of the job."""
 
     addresses: dict[str, Address]
-
-
-class Leave(msgspec.Struct, frozen=True):
-    """Exit; the launcher is here, and cleans up."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):

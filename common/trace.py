@@ -39,10 +39,10 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TraceFile:
-    """Appends records; a record is written whole or, where the machine dies, not at all."""
+    """Appends records; a record is written whole, or not at all, also if this process is killed."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab")
+        self._file = path.open("ab", buffering=0)
         self._encoder = msgspec.json.Encoder()
 
     def write(self, record: StepRecord) -> None:

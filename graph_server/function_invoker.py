@@ -95,15 +95,14 @@ class FunctionInvoker:
                 answer = await body.read()
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "")
-            return Invocation.THROTTLED if code in THROTTLED else Invocation.LOST
-        except (BotoCoreError, aiohttp.ClientError, TimeoutError, ConnectionError):
-            return Invocation.LOST
-        if "FunctionError" not in response:
-            return Invocation.SERVED
-        LOG.warning(
-            "lease %s of %s is lost: %s",
-            ticket.lease,
-            ticket.graph_server,
-            answer[:LOGGED_BYTES].decode(errors="replace"),
-        )
-        return Invocation.LOST
+            return Invocation.THROTTLED if code in THROTTLED else _lost(ticket, str(error))
+        except (BotoCoreError, aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            return _lost(ticket, f"{type(error).__name__}: {error}")
+        if "FunctionError" in response:
+            return _lost(ticket, answer[:LOGGED_BYTES].decode(errors="replace"))
+        return Invocation.SERVED
+
+
+def _lost(ticket: Ticket, why: str) -> Invocation:
+    LOG.warning("lease %s of %s is lost: %s", ticket.lease, ticket.graph_server, why)
+    return Invocation.LOST

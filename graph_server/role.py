@@ -23,19 +23,13 @@ from common.wire.ticket import Ticket
 from common.wire.zmq_channel import Dialer, Listener, ListenerOptions
 from graph_server.assemble import AssemblyOptions, graph_server
 from graph_server.backends.base import FunctionOptions
-from graph_server.function_invoker import FunctionInvoker
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition import Partition, deal_folder
-from graph_server.schedule.lease_events import LeaseSettings
-from graph_server.schedule.stragglers import LateAfter
+from graph_server.lease_settings import lease_settings
 from graph_server.server import GraphServer
 
 SLOTS = 2
 """Tasks a lease holds at once: while one computes, the next one's inputs are on the way."""
-FIRST_TASK_SECONDS = 20.0
-"""Prior of the first wave: cold starts one after another, and the constants."""
-ADOPT_SECONDS = 1.0
-LOSSES_PER_LAMBDA = 10
 BEAT_SECONDS = 1.0
 
 
@@ -111,6 +105,9 @@ class GraphRole:
         if place is None:
             yield None
             return
+        # Here, not above: AWS's client takes a second to load, and on its own cores a graph server needs none.
+        from graph_server.function_invoker import FunctionInvoker
+
         leases = lease_settings(self._spec, num_own=len(partition.own), concurrency=place.concurrency)
         async with FunctionInvoker(
             place,
@@ -120,7 +117,8 @@ class GraphRole:
             parameters=client,
         ) as invoker:
             job = task_job(self._spec, self._start.facts)
-            yield FunctionOptions(job, leases, invoker.invoke, job.programs().constants)
+            own = frozenset(partition.own)
+            yield FunctionOptions(job, leases, invoker.invoke, job.programs().constants, own)
 
     def _ticket(self, lease: int, book: AddressBook) -> Ticket:
         start, secure = self._start, self._start.server_keys is not None
@@ -160,21 +158,6 @@ class GraphRole:
             in_flight = self._server.result().tasks_in_flight if self._server.done() else 0
             return messages.RoleStatus(in_flight), ()
         return await (await asyncio.shield(self._server)).answer(peer, message, buffers)
-
-
-def lease_settings(spec: JobSpec, *, num_own: int, concurrency: int) -> LeaseSettings:
-    backend, servers = spec.backend, spec.cluster.num_graph_servers
-    target = min(num_own, max(1, backend.max_lambdas // servers), max(1, concurrency))
-    late = LateAfter(backend.relaunch_ratio, backend.relaunch_floor_ms / 1000, FIRST_TASK_SECONDS)
-    return LeaseSettings(
-        num_intervals=num_own,
-        target=target,
-        max_tasks=backend.lease_max_tasks,
-        seconds=float(backend.lease_seconds),
-        late=late,
-        max_losses=LOSSES_PER_LAMBDA * backend.max_lambdas,
-        adopt_after_seconds=ADOPT_SECONDS,
-    )
 
 
 async def main(start: RoleStart) -> None:

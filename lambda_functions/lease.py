@@ -45,7 +45,7 @@ class LeaseTerms:
 class Lease:
     def __init__(self, terms: LeaseTerms, channel: Channel, warm: WarmContainer) -> None:
         self._terms, self._channel, self._warm = terms, channel, warm
-        warm.enter(f"{terms.job_id}/{terms.generation}/{terms.graph_server}")
+        warm.enter(f"{terms.job_id}/{terms.generation}")
         self._parameters = ParameterClient(
             channel, num_parameter_servers=terms.num_parameter_servers, generation=terms.generation
         )

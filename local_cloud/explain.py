@@ -20,9 +20,19 @@ from common.saga.layer import Model
 from common.saga.program import Programs, StageProgram, derive
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition import Partition, deal_folder
+from graph_server.lease_settings import lease_settings
+from local_cloud.lambda_process import LOCAL_CONCURRENCY, concurrency_of_each
 from local_cloud.load_job import MODELS, load_job
 from local_cloud.observer import Observer
-from local_cloud.payload import GraphCounts, PassPayload, StepPayload, predict_payload, predict_step
+from local_cloud.payload import (
+    Computers,
+    GraphCounts,
+    PassPayload,
+    StepPayload,
+    pass_links,
+    predict_payload,
+    predict_step,
+)
 from local_cloud.prepare import PreparedJob, prepare_job
 from parameter_server.assemble import clock_settings
 
@@ -57,6 +67,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     payload: PassPayload | None = None
     """Of one train pass without repeats, e >= 2."""
     payload_total: int | None = None
+    computers: Computers | None = None
+    links: dict[str, int] | None = None
+    """Of the same payload; without functions rows stay where they lie."""
 
 
 def model_names() -> tuple[str, ...]:
@@ -87,15 +100,30 @@ def explain_dataset(flags: Layer, *, base_folder: Path, cache_dir: Path, observe
     counts, servers = graph_counts(job.folder, job.spec.cluster.num_graph_servers), job.spec.cluster.num_graph_servers
     explained = _explanation(job.spec, declared, job.programs, notes=[], counts=counts)
     payload = predict_job(job, counts)
+    computers = computers_of(job.spec, counts)
     return msgspec.structs.replace(
-        explained, graph=counts, num_graph_servers=servers, payload=payload, payload_total=payload.total
+        explained,
+        graph=counts,
+        num_graph_servers=servers,
+        payload=payload,
+        payload_total=payload.total,
+        computers=computers,
+        links=pass_links(payload, computers),
     )
 
 
 def predict_job(job: PreparedJob, counts: GraphCounts) -> PassPayload:
-    return predict_payload(
-        job.programs, counts, every_version_is_evaluated=clock_settings(job.spec, job.facts).eval_frequency == 1
-    )
+    every = clock_settings(job.spec, job.facts).eval_frequency == 1
+    return predict_payload(job.programs, counts, computers_of(job.spec, counts), every_version_is_evaluated=every)
+
+
+def computers_of(spec: JobSpec, counts: GraphCounts, *, concurrency: int = LOCAL_CONCURRENCY) -> Computers:
+    """`concurrency` of the Lambda service."""
+    if spec.backend.name != "lambda":
+        return Computers("local_cpu", counts.num_owners)
+    each = concurrency_of_each(concurrency, spec.cluster.num_graph_servers)
+    leases = [lease_settings(spec, num_own=own, concurrency=each) for own in counts.intervals_per_server]
+    return Computers("lambda", sum(settings.target for settings in leases))
 
 
 def graph_counts(folder: GraphFolder, num_graph_servers: int) -> GraphCounts:
@@ -107,7 +135,7 @@ def graph_counts(folder: GraphFolder, num_graph_servers: int) -> GraphCounts:
         num_edges=folder.manifest.num_edges,
         num_without_loop=folder.manifest.num_nodes - loops,
         num_intervals=folder.num_intervals,
-        num_owners=sum(bool(partition.own) for partition in partitions),
+        intervals_per_server=tuple(len(partition.own) for partition in partitions),
         num_ghosts=sum(partition.in_edges.num_ghosts for partition in partitions),
         num_backward_ghosts=sum(partition.out_edges.num_ghosts for partition in partitions),
     )

@@ -130,7 +130,9 @@ class Follower:
         while True:
             news = await self._ask_for_epochs(len(self._metrics))
             if news.is_lost:
-                raise PeerLost(news.reason, why="its process hangs, or does not get any time", fix="start the job again")
+                raise PeerLost(
+                    news.reason, why="its process hangs, or does not get any time", fix="start the job again"
+                )
             if news.ended is not None:
                 return news
 

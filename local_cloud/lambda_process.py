@@ -15,9 +15,16 @@ from local_cloud.lambda_service.settings import Faults, FunctionConfig, ServiceC
 FUNCTION = "dorylus-tensor-task"
 HANDLER = "lambda_functions.tensor_task.handler"
 REGION = "us-east-1"
+LOCAL_CONCURRENCY = 16
+"""By default: what one machine can bear."""
 START_SECONDS = 30.0
 INIT_SECONDS = 60.0
 END_SECONDS = 15.0
+
+
+def concurrency_of_each(concurrency: int, num_graph_servers: int) -> int:
+    """What a graph server may have in flight."""
+    return max(1, concurrency // num_graph_servers)
 
 
 class LambdaProcess:

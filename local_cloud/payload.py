@@ -1,10 +1,12 @@
-"""What one train pass moves and computes, predicted from declared widths and from counts of the graph.
+"""What a train pass, or a whole run, moves and computes, predicted from declared widths and from counts of the graph.
 
 Payload is what a trace adds up for a pass without repeats: raw row, weight and gradient buffers. Headers are not in it,
-and neither are constants, which move once.
+and neither are constants, which move once. Of a run it is what the links of its summary bear, if nothing was repeated,
+relaunched or lost.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from common.saga.cost import row_bytes, step_cost
@@ -21,12 +23,16 @@ class GraphCounts:
     num_without_loop: int
     """Vertices without an edge to themselves: they get one where a Gather adds self loops."""
     num_intervals: int
-    num_owners: int
-    """Graph servers that own intervals."""
+    intervals_per_server: tuple[int, ...]
     num_ghosts: int
     """Over all graph servers, of a Gather."""
     num_backward_ghosts: int
     """Of a ∇Gather; another number only on a directed graph."""
+
+    @property
+    def num_owners(self) -> int:
+        """Graph servers that own intervals."""
+        return sum(count > 0 for count in self.intervals_per_server)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class PassPayload:
     constants: int
     """Moved once per job, not in every pass."""
     weights_per_version: int
-    """A version is fetched once by each graph server that owns intervals, whatever pass asks first."""
+    """A version is fetched once by each of those who compute, whatever pass asks first."""
     flops: int
 
     @property
@@ -75,10 +81,29 @@ def predict_step(programs: Programs, step: Step, counts: GraphCounts) -> StepPay
     )
 
 
-def predict_payload(programs: Programs, counts: GraphCounts, *, every_version_is_evaluated: bool) -> PassPayload:
+@dataclass(frozen=True)
+class Computers:
+    """Who runs the tensor tasks: on lambda the leases that own intervals, else the graph servers that do."""
+
+    backend: str
+    count: int
+
+
+@dataclass(frozen=True)
+class RunShape:
+    """The passes of a run. `best_is_last`: else the last pass fetches the best weights once more."""
+
+    num_epochs: int
+    num_evaluations: int
+    best_is_last: bool = True
+
+
+def predict_payload(
+    programs: Programs, counts: GraphCounts, computers: Computers, *, every_version_is_evaluated: bool
+) -> PassPayload:
     """The sum over the steps of `train e`, e >= 2."""
     steps = [predict_step(programs, step, counts) for step in programs.train.steps]
-    fetched = counts.num_owners * _weight_bytes(programs.model)
+    fetched = computers.count * _weight_bytes(programs.model)
     return PassPayload(
         rows_in=sum(step.rows_in for step in steps),
         rows_out=sum(step.rows_out for step in steps),
@@ -91,18 +116,47 @@ def predict_payload(programs: Programs, counts: GraphCounts, *, every_version_is
     )
 
 
-def _constants(programs: Programs, steps: Sequence[Step], num_nodes: int) -> int:
+def pass_links(payload: PassPayload, computers: Computers) -> dict[str, int]:
+    """The same by link, constants left out."""
+    rows = payload.rows_in + payload.rows_out
+    return _by_link(computers, ghosts=payload.ghosts, rows=rows, parameters=payload.weights + payload.gradients)
+
+
+def predict_links(programs: Programs, counts: GraphCounts, computers: Computers, run: RunShape) -> dict[str, int]:
+    """Payload of a whole run by link, constants included."""
+    train, evaluate, predict = (
+        [predict_step(programs, step, counts) for step in program.steps]
+        for program in (programs.train, programs.evaluate, programs.predict)
+    )
+    walked = [(run.num_epochs, train), (run.num_evaluations, evaluate), (1, predict)]
+    every_step = [(times, step) for times, steps in walked for step in steps]
+    versions = run.num_epochs + 1 + (not run.best_is_last)
+    constants = _constants(programs, (*programs.train.steps, *programs.evaluate.steps), counts.num_nodes)
+    return _by_link(
+        computers,
+        ghosts=sum(times * step.ghosts for times, step in every_step),
+        rows=constants + sum(times * (step.rows_in + step.rows_out) for times, step in every_step),
+        parameters=versions * computers.count * _weight_bytes(programs.model)
+        + sum(times * step.gradients for times, step in every_step),
+    )
+
+
+def _by_link(computers: Computers, *, ghosts: int, rows: int, parameters: int) -> dict[str, int]:
+    """On its own cores a graph server reads its rows where they lie."""
+    away = computers.backend == "lambda"
+    return {
+        "graph_graph": ghosts,
+        "graph_lambda": rows if away else 0,
+        "parameter_lambda": parameters if away else 0,
+        "parameter_graph": 0 if away else parameters,
+    }
+
+
+def _constants(programs: Programs, steps: Iterable[Step], num_nodes: int) -> int:
     read = {name for step in steps if step.kind is Kind.APPLY for name in step.reads}
     return num_nodes * sum(row_bytes(programs.model, name) for name in read & programs.constants)
 
 
 def _weight_bytes(model: Model) -> int:
     # A task gets all parameters of the version, not only those it reads.
-    sizes = [parameter.shape for parameter in model.parameters()]
-    total = 0
-    for shape in sizes:
-        size = 4
-        for n in shape:
-            size *= n
-        total += size
-    return total
+    return sum(4 * math.prod(parameter.shape) for parameter in model.parameters())

@@ -9,7 +9,7 @@ import msgspec
 
 from common import errors
 from common.errors import ClusterError, DorylusError, PeerLost
-from common.role_start import AddressBook, Ended, Listening, RoleStart, Word
+from common.role_start import AddressBook, Ended, Leave, Listening, RoleStart, Word
 from common.wire.keys import Address
 
 START_SECONDS = 120.0
@@ -49,16 +49,21 @@ class RoleProcess:
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C at the terminal is the launcher's to answer
             )
-        await self._write(msgspec.json.encode(self.start))
-        async with asyncio.timeout(START_SECONDS):
-            word = await self._next_word()
+        await self._write(self.start)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                word = await self._next_word()
+        except TimeoutError as error:
+            raise PeerLost(
+                f"{self.name} did not begin to listen within {START_SECONDS:.0f} s", why=self._last_words()
+            ) from error
         if not isinstance(word, Listening):
             raise self.error(word)
         keys = self.start.server_keys
         return Address(word.endpoint, keys.public if keys is not None else "")
 
     async def introduce(self, book: AddressBook) -> None:
-        await self._write(msgspec.json.encode(book))
+        await self._write(book)
 
     async def watch(self) -> None:
         """Returns when the role has ended well. Raises its error, or PeerLost if it had no last words."""
@@ -80,8 +85,9 @@ class RoleProcess:
         process = self._process
         if process is None:
             return
-        if process.stdin is not None:
-            process.stdin.close()
+        await self._write(Leave())
+        assert process.stdin is not None
+        process.stdin.close()
         try:
             async with asyncio.timeout(END_SECONDS):
                 await process.wait()
@@ -90,11 +96,11 @@ class RoleProcess:
                 process.kill()
             await process.wait()
 
-    async def _write(self, line: bytes) -> None:
+    async def _write(self, told: RoleStart | AddressBook | Leave) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
         with contextlib.suppress(ConnectionError):  # it is gone: its last words say why
-            self._process.stdin.write(line + b"\n")
+            self._process.stdin.write(msgspec.json.encode(told) + b"\n")
             await self._process.stdin.drain()
 
     async def _next_word(self) -> Word | None:

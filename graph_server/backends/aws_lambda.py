@@ -54,6 +54,7 @@ class Backend:
         assert options.functions is not None
         functions = options.functions
         self._job, self._invoke, self._constants = functions.job, functions.invoke, functions.constants
+        self._own = functions.own
         target = functions.leases.target
         self._book = LeaseBook(functions.leases, TokenBucket(rate=OPENINGS_PER_SECOND, burst=float(target)))
         self.places = functions.leases.num_intervals
@@ -106,7 +107,8 @@ class Backend:
             case messages.LeaseHello(_, lease) if lease in self._leases:
                 self._leases[lease].held = set(message.held)
                 self._kernels.add(message.kernels)
-                self._obey(self._book.hello(lease, {interval for interval, _ in message.held}, now))
+                held = {i for i, _ in message.held if self._own is None or i in self._own}
+                self._obey(self._book.hello(lease, held, now))
                 return messages.LeaseWelcome(self._job), ()
             case messages.NextTask(_, lease, slot, ask) if lease in self._leases:
                 self._leases[lease].held -= set(message.evicted)

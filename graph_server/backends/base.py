@@ -63,6 +63,8 @@ class FunctionOptions:
     invoke: Invoke
     constants: frozenset[str]
     """Names of tensors that never change."""
+    own: frozenset[int] | None = None
+    """Intervals of this graph server: a warm container may also hold another's. None: all there are."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from common.errors import DorylusError, TaskCrashed
@@ -54,7 +55,7 @@ class Backend:
             raise
         except Exception as error:
             what = f"{task.step} of interval {task.interval} in {task.pass_} raised {type(error).__name__}"
-            raise TaskCrashed(what, why=str(error)) from error
+            raise TaskCrashed(what, why=traceback.format_exc().rstrip()) from error
         return outputs, started, time.monotonic()
 
     @property

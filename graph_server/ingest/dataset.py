@@ -13,7 +13,8 @@ import numpy as np
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.detect import find_format, locate
+from graph_server.ingest.defaults import BUNDLED
+from graph_server.ingest.detect import find_format, is_bundled_name, locate
 from graph_server.ingest.edge_policies import apply_edge_policies
 from graph_server.ingest.feature_policies import apply_feature_policies
 from graph_server.ingest.fingerprint import fingerprint
@@ -62,7 +63,10 @@ class Dataset:
 
 def reader_defaults(options: DatasetSpec, base_folder: Path) -> ReaderDefaults:
     """model name -> {dotted spec key: value}: settings known to work. Looks at the format, reads no data."""
-    defaults: ReaderDefaults = find_format(options, locate(options, base_folder))[1].DEFAULTS
+    path = locate(options, base_folder)
+    if is_bundled_name(options.path) and options.path in BUNDLED:
+        return BUNDLED[options.path]
+    defaults: ReaderDefaults = find_format(options, path)[1].DEFAULTS
     return defaults
 
 

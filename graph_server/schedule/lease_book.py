@@ -1,9 +1,10 @@
 """Which lease does which tensor task? Pure: things happen, commands come out, `now` is an argument.
 
 A lease asks for tasks with as many slots as it may hold at once (two: while one computes, the next one's inputs are on
-the way). It *owns* the intervals whose constants it was sent, and gets their tasks first; nobody owns more than a fair
-share, so the first to be there does not take everything. A task is done once, whoever is first; a lease's death sends
-its tasks back. Errors count against a task, losses against the job.
+the way). It *owns* the intervals whose constants it was sent, and gets their tasks; nobody owns more than a fair share,
+so the first to be there does not take everything. Who would idle adopts what waits too long for a busy owner, and what
+is above the fair share goes to who is below it as soon as there is one. A task is done once, whoever is first; a
+lease's death sends its tasks back. Errors count against a task, losses against the job.
 
     add ---> waiting --Send--> in hand --done--> gone
                 ^                 |
@@ -110,7 +111,7 @@ class LeaseBook:
         book.phase, book.since, book.is_silent = Phase.LIVE, now, False
         self._bucket.succeeded()
         for interval in sorted(held):
-            if interval not in self._owner and len(book.owns) < self._fair_share():
+            if interval not in self._owner and len(book.owns) < self._most():
                 self._own(book, interval)
         return []
 
@@ -237,7 +238,7 @@ class LeaseBook:
             commands += self._serve(self._leases[owner], now)
         while (key := self._next_unowned()) is not None and (book := self._freest()) is not None:
             commands += self._send(book, key, now)
-        return [*commands, *self._open(now)]
+        return [*commands, *self._rebalance(now), *self._open(now)]
 
     def _serve(self, book: _Lease, now: float) -> list[LeaseCommand]:
         """Its own intervals' tasks, later steps before earlier ones."""
@@ -248,15 +249,28 @@ class LeaseBook:
 
     def _freest(self) -> _Lease | None:
         """Who may own one more interval, and has least in hand."""
-        share = self._fair_share()
-        free = [book for book in self._leases.values() if book.is_free and len(book.owns) < share]
+        most = self._most()
+        free = [book for book in self._leases.values() if book.is_free and len(book.owns) < most]
         return min(free, key=lambda book: (len(book.in_hand), len(book.owns), book.number), default=None)
 
+    def _rebalance(self, now: float) -> list[LeaseCommand]:
+        """Who came late finds everything owned: what waits for an owner with more than its share is its own now."""
+        commands: list[LeaseCommand] = []
+        share, _ = self._fair_share()
+        for owner in [book for book in self._leases.values() if len(book.owns) > share]:
+            for key in [self._waiting[interval] for interval in sorted(owner.owns) if interval in self._waiting]:
+                book = self._freest()
+                if book is not None and len(book.owns) < share < len(owner.owns):
+                    commands += self._send(book, key, now)
+        return commands
+
     def _adopt(self, key: TaskKey, now: float) -> list[LeaseCommand]:
-        """A task has waited too long for its owner: a lease that would idle takes it, and its interval."""
-        idle = [book for book in self._leases.values() if book.is_free and not book.in_hand]
+        """A task has waited too long for its owner: a lease that would idle takes it, and its interval. Not while
+        others are about to come, for then they are who would idle, and constants would move twice."""
         waited = now - self._tasks[key].since >= self._settings.adopt_after_seconds
-        if not idle or not waited or self._waiting.get(key.interval) != key:
+        coming = any(book.phase is Phase.OPENING and not book.is_silent for book in self._leases.values())
+        idle = [book for book in self._leases.values() if book.is_free and not book.in_hand]
+        if not idle or not waited or coming or self._waiting.get(key.interval) != key:
             return []
         return self._send(min(idle, key=lambda book: (len(book.owns), book.number)), key, now)
 
@@ -274,13 +288,20 @@ class LeaseBook:
             return [sent]
         return [sent, *self._end(book, "it has served its tasks", now)]
 
-    def _fair_share(self) -> int:
-        return -(-self._settings.num_intervals // max(1, min(self._around(), self._settings.target)))
+    def _fair_share(self) -> tuple[int, int]:
+        """Everybody's due, and how many may own one more."""
+        return divmod(self._settings.num_intervals, max(1, min(self._around(), self._settings.target)))
+
+    def _most(self) -> int:
+        """Intervals that a lease may own at present."""
+        share, remaining = self._fair_share()
+        return share + (sum(len(book.owns) > share for book in self._leases.values()) < remaining)
 
     def _own(self, book: _Lease, interval: int) -> None:
         before = self._owner.get(interval)
-        if before is not None:
+        if before is not None and before != book.number:
             self._leases[before].owns.discard(interval)
+            self.counts.handovers += 1
         self._owner[interval] = book.number
         book.owns.add(interval)
 

@@ -75,3 +75,5 @@ class Counts:
     lost_leases: int = 0
     throttled: int = 0
     leases: int = 0
+    handovers: int = 0
+    """Intervals taken from a lease that lives: their constants moved once more."""

@@ -19,6 +19,12 @@ from graph_server.stages.held import Held
 
 WORK_PER_CALL = 4_000_000
 """Edges times width: about 5 ms of a plain kernel, after which other steps get their turn."""
+SMALL_WORK = 50_000
+
+
+def is_small(edges: Edges, rows: slice, width: int) -> bool:
+    """Whether a sum over these rows' edges takes less than about 0.1 ms."""
+    return bool((edges.indptr[rows.stop] - edges.indptr[rows.start] + rows.stop - rows.start) * width < SMALL_WORK)
 
 
 def row_runs(edges: Edges, rows: slice, width: int) -> Iterator[tuple[int, int]]:

@@ -77,6 +77,20 @@ def test_numbers_of_a_dataset():
     assert "payload of one train pass, in bytes (3 graph servers, 12 intervals; 2,708 vertices, 10,556 edges)" in lines
 
 
+def test_links_of_the_lambda_backend():
+    done = explain(
+        "gcn", "--dataset", "cora", "--num-intervals", "12", "--num-graph-servers", "3", "--backend", "lambda"
+    )
+    lines = done.stdout.splitlines()
+    begin = lines.index("of it by link, in bytes (lambda, 12 leases)")
+    constants = 2708 * (1433 * 4 + 8 + 1)
+    assert lines[begin + 1 : begin + 4] == [
+        "  graph-graph               68,656",
+        f"  graph-lambda             303,296  and {constants:,} of constants, once",
+        "  parameter-lambda       1,107,024",
+    ]
+
+
 def test_json_adds_up():
     done = explain("gin", "--dataset", MY_GRAPH, "--directed", "true", "--num-intervals", "4", "--json")
     found = json.loads(done.stdout)
@@ -85,6 +99,8 @@ def test_json_adds_up():
         assert sum(cost[kind] for cost in costs) == payload[kind]
     parts = ("rows_in", "rows_out", "weights", "gradients", "ghosts")
     assert sum(payload[kind] for kind in parts) == found["payload_total"]
+    on_links = [payload[kind] for kind in ("weights", "gradients", "ghosts")]
+    assert sum(found["links"].values()) == sum(on_links), "rows stay where they lie"
     assert payload["ghosts"] == 0
     assert found["graph"]["num_intervals"] == 4
 

@@ -6,10 +6,10 @@ import pytest
 
 from common import plugins
 from common.trace import StepRecord
-from local_cloud.explain import graph_counts, predict_job
+from local_cloud.explain import computers_of, graph_counts, predict_job
 from local_cloud.in_process import Watch, run_in_process
 from local_cloud.observer import Silent
-from local_cloud.payload import PassPayload
+from local_cloud.payload import Computers, PassPayload, RunShape, pass_links, predict_links, predict_payload
 from local_cloud.prepare import PreparedJob, prepare_job
 from tests.local_cloud.jobs import INTERVALS, MY_GRAPH, ROOT, load
 
@@ -70,3 +70,42 @@ def test_more_graph_servers_than_intervals(cache_dir: Path):
     counts = graph_counts(job.folder, 5)
     assert counts.num_owners == 2
     assert_equal(predict_job(job, counts), records, 2)
+
+
+# ---- by link
+
+
+@pytest.mark.parametrize("frequency", [0, 1, 2])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_links_of_a_whole_run(model: str, frequency: int, cache_dir: Path):
+    """To the byte, whether the best weights are the last ones or not."""
+    job = prepared("cora", {"model.name": model, "training.eval_frequency": str(frequency)}, cache_dir)
+    result, counts = run_in_process(job), graph_counts(job.folder, 3)
+    run = RunShape(3, {0: 1, 1: 3, 2: 2}[frequency], result.stopped.best_version == result.stopped.last_version)
+    predicted = predict_links(job.programs, counts, computers_of(job.spec, counts), run)
+    moved = {link: result.traffic.payload[link] for link in predicted}
+    assert moved == predicted
+    assert predicted["graph_graph"] > 0
+    assert predicted["parameter_graph"] > 0
+
+
+def test_a_pass_after_the_first_adds_what_a_pass_moves(cache_dir: Path):
+    job = prepared("cora", {"training.eval_frequency": "0"}, cache_dir)
+    counts = graph_counts(job.folder, 3)
+    for computers in (Computers("local_cpu", 3), Computers("lambda", 12)):
+        longer, shorter = (predict_links(job.programs, counts, computers, RunShape(epochs, 1)) for epochs in (4, 3))
+        difference = {link: longer[link] - shorter[link] for link in longer}
+        assert difference == pass_links(predict_of(job, computers), computers)
+
+
+def predict_of(job: PreparedJob, computers: Computers) -> PassPayload:
+    counts = graph_counts(job.folder, 3)
+    return predict_payload(job.programs, counts, computers, every_version_is_evaluated=False)
+
+
+@pytest.mark.parametrize(("concurrency", "leases"), [(16, 12), (6, 6), (2, 3), (1, 3)])
+def test_leases_that_own_intervals(concurrency: int, leases: int, cache_dir: Path):
+    """12 intervals on 3 graph servers."""
+    job = prepared("cora", {"backend.name": "lambda"}, cache_dir)
+    counts = graph_counts(job.folder, 3)
+    assert computers_of(job.spec, counts, concurrency=concurrency) == Computers("lambda", leases)

@@ -46,6 +46,10 @@ def describe(event: Any, context: Any) -> dict[str, Any]:
     }
 
 
+def stay(event: Any, context: Any) -> None:
+    time.sleep(event["seconds"])
+
+
 def fail(event: Any, context: Any) -> None:
     raise ValueError(f"cannot bear {event['what']}")
 
