@@ -98,10 +98,11 @@ class Bar:
 
     def epoch_ended(self, report: EpochReport) -> None:
         self._figures = _figures(report, self._rate.after(report))
-        self.progress.update(self._line, completed=report.epoch, figures=f"{self._figures}{self._status}")
+        figures = f"{self._figures}{self._status}"
+        self.progress.update(self._line, description=self._job, completed=report.epoch, figures=figures)
 
     def status(self, status: Status) -> None:
-        self._status = f"  {status.tasks_in_flight} tasks in flight  ${status.cost_usd:.4f}"
+        self._status = f"  {status.tasks_in_flight} in flight  ${status.cost_usd:.4f}"
         self.progress.update(self._line, figures=f"{self._figures}{self._status}")
 
     def note(self, text: str) -> None:

@@ -78,7 +78,10 @@ def test_plain_lines_where_there_is_no_terminal():
     pattern = r"epoch \d/4  loss \d+\.\d{4}  train \d\.\d{4}  valid \d\.\d{4}  \d+\.\d epochs/s"
     assert [bool(re.fullmatch(pattern, line)) for line in lines[1:]] == [True] * 4
     names = [line.split("  ")[0] for line in done.stdout.splitlines()]
-    assert names == ["state", "test accuracy", "valid accuracy", "best epoch", "seconds", "run folder"]
+    assert names == [
+        "state", "test accuracy", "valid accuracy", "best epoch", "seconds",
+        "tensor tasks", "moved", "cost on AWS", "run folder",
+    ]  # fmt: skip
     assert done.stdout.splitlines()[-1].split() == ["run", "folder", str(run_dir)]
 
 
@@ -126,7 +129,7 @@ def test_a_terminal_shows_the_bar_and_a_table():
     os.close(leader)
     assert process.returncode == 0, shown
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
-    assert "reading the dataset" in plain
+    assert "starting the roles" in plain
     assert len(set(re.findall(r"epoch (\d+)/30", plain))) > 1
     assert re.search(
         r"gcn on cora .*epoch 30/30 loss \d\.\d{4}  train \d\.\d{4}  valid \d\.\d{4}  [\d.]+ epochs/s", plain

@@ -45,7 +45,7 @@ SECRET = re.compile(rb'"secret": ?"([^"]+)"')
 class Chaos:
     summary: Summary
     weights_here: str
-    secrets: set[str]
+    secrets: set[str] = field(repr=False)
     shown: dict[str, str] = field(repr=False)
     """Everything anybody can read: where -> what."""
 

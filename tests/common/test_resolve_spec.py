@@ -274,7 +274,9 @@ UNBUILT_VALUES = {
     "training.metric": "f1_micro",
     "training.deterministic": True,
     "cluster.spot": True,
-    "backend.name": "lambda",
+    "backend.name": "hybrid",
+    "backend.min_lambdas": 2,
+    "backend.lease_idle_ms": 50,
     "budget.max_cost_usd": 1,
     "budget.max_runtime_seconds": 60,
     "output.path": "s3://bucket/runs",
@@ -317,7 +319,7 @@ def test_defaults_are_not_refused():
 def test_a_refusal_says_what_is_missing_and_what_works():
     with pytest.raises(SpecError) as caught:
         refuse_unbuilt(
-            of_file("dataset: cora\ntraining:\n  mode: async\n  precision: mixed\nbackend: {memory_mb: 512}")
+            of_file("dataset: cora\ntraining:\n  mode: async\n  precision: mixed\ncluster: {max_restarts: 5}")
         )
     assert str(caught.value) == (
         "3 problems in the job spec\n"
@@ -327,8 +329,8 @@ def test_a_refusal_says_what_is_missing_and_what_works():
         "  training.precision = mixed (job.yaml:4): not in this version\n"
         "    why: mixed precision: not built yet\n"
         "    fix: remove it, or set it to float32\n"
-        "  backend.memory_mb = 512 (job.yaml:5): not in this version\n"
-        "    why: Lambda functions as a backend: not built yet\n"
+        "  cluster.max_restarts = 5 (job.yaml:5): not in this version\n"
+        "    why: checkpoints and restarts: not built yet\n"
         "    fix: remove it"
     )
 
@@ -344,7 +346,7 @@ def without_sources(text: str) -> list[str]:
         "dataset: 'no'\nname: '010'\nmodel: {hidden_size: [32, 16], name: gat}\ntraining: {weight_decay: 1e-7}",
         "dataset: {path: 'a b: #c', split: {train: 0.5}}\ntraining: {class_weights: [1, 2], optimizer: sgd}",
         "dataset: {path: 'é\\n\"x', directed: false}\ntraining: {mode: async, staleness: 2, async_until: 0.75}",
-        "dataset: cora\nbackend: {memory_mb: 512}\noutput: {path: s3://b/runs}",
+        "dataset: cora\ncluster: {max_restarts: 5}\noutput: {path: s3://b/runs}",
         "dataset: cora\nmodel: {num_layers: 1, hidden_size: []}",
     ],
 )

@@ -60,7 +60,7 @@ def test_json_is_a_job_spec_too(tmp_path: Path):
 
 
 def test_no_target_but_a_dataset_flag():
-    assert load(None, {"dataset.path": "cora"}).spec.training.num_epochs == 200
+    assert load(None, {"dataset.path": "cora"}).spec.training.num_epochs == 100
 
 
 def test_lr_as_yaml_reads_it(tmp_path: Path):
@@ -78,7 +78,7 @@ def test_lr_as_yaml_reads_it(tmp_path: Path):
         ("dataset: cora\ntraining: {lr: 1, lr: 2}\n", "lr"),
         ("dataset: cora\nmodel: {name: gcm}\n", "did you mean gcn?"),
         ("dataset: cora\ntraining: {mode: async}\n", "training.mode = async (my job.yaml:2): not in this version"),
-        ("dataset: cora\nbackend: {name: lambda}\n", "not in this version"),
+        ("dataset: cora\nbackend: {name: hybrid}\n", "not in this version"),
         ("dataset: s3://bucket/graph\n", "not in this version"),
     ],
 )

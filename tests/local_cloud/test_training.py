@@ -180,7 +180,10 @@ def test_an_error_of_a_role_is_raised_and_the_summary_says_failed(options: RunOp
     with pytest.raises(OSError, match="No space left"):
         train_job(load_my_graph(), options, FullDisk())
     found = summary_file(options)
-    assert (found["state"], found["epochs"], found["best_epoch"] in (1, 2)) == ("Failed", 3, True)
+    # The roles may have gone on for some epochs before they heard of it.
+    assert found["state"] == "Failed"
+    assert 1 <= found["best_epoch"] <= found["epochs"]
+    assert found["epochs"] >= 3
     assert "No space left on device" in found["failure_reason"]
     assert files(options) == COMPLETE - {"predictions.parquet"}
     last = safetensors.numpy.load_file(tmp_path / "run" / "weights_last.safetensors")
