@@ -1,5 +1,6 @@
 """`dorylus train [TARGET]`: train a model, show how it goes, say how it ended."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def _train(target: str | None, run_dir: Path | None, cache_dir: Path | None, **s
         with watching(resolved, silent=as_json or quiet) as observer:
             options = RunOptions(Path.cwd(), cache_dir or default_cache_dir(), run_dir, in_process, secure)
             summary = train_job(resolved, options, observer)
+            if summary.state == "Stopped":  # the exit code says so; one more Ctrl-C must not change it
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
     if as_json:
         click.echo(to_json(summary), nl=False)
     elif quiet or not sys.stdout.isatty():

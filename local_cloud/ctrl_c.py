@@ -21,10 +21,15 @@ class CtrlC:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._run: asyncio.Task[Any] | None = None
         self._presses = 0
+        self._is_holding = False
         self._before: Any = None
 
     def stoppable(self, stop: Callable[[], None]) -> None:
         self._stop, self._loop, self._run = stop, asyncio.get_running_loop(), asyncio.current_task()
+
+    def hold(self) -> None:
+        """From now on what there is gets written: another press waits for that."""
+        self._is_holding = True
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -36,6 +41,8 @@ class CtrlC:
             signal.signal(signal.SIGINT, self._before)
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
+        if self._is_holding:
+            return
         self._presses += 1
         if self._loop is None or self._loop.is_closed() or self._presses > 2:
             raise KeyboardInterrupt

@@ -111,8 +111,15 @@ class _Training:
         self._seen = _Seen(time.monotonic())
 
     def run(self) -> Summary:
+        with CtrlC(self._observer) as ctrl_c:
+            return self._run(ctrl_c)
+
+    def _run(self, ctrl_c: CtrlC) -> Summary:
         try:
-            result = self._train()
+            try:
+                result = self._train(ctrl_c)
+            finally:
+                ctrl_c.hold()
         except KeyboardInterrupt:
             summary = self._end(self._seen.cut_short, state="Stopped")
             self._observer.note(_kept(self._seen.cut_short))
@@ -123,9 +130,9 @@ class _Training:
         self._observer.doing("writing the results")
         return self._end(result)
 
-    def _train(self) -> RunResult:
-        path, ctrl_c = self._folder.path, CtrlC(self._observer)
-        with JsonLines(path / run_folder.METRICS) as metrics, TraceFile(path / run_folder.TRACE) as trace, ctrl_c:
+    def _train(self, ctrl_c: CtrlC) -> RunResult:
+        path = self._folder.path
+        with JsonLines(path / run_folder.METRICS) as metrics, TraceFile(path / run_folder.TRACE) as trace:
             watch = Watch(
                 on_epoch=lambda ended: self._epoch_ended(ended, metrics),
                 record=lambda record: self._step_done(record, trace),

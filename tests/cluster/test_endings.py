@@ -241,8 +241,8 @@ def test_ctrl_c_ends_after_the_epoch_while_tasks_are_away_and_keeps_the_weights(
 
 
 def test_ctrl_c_twice_ends_at_once_and_keeps_the_weights(tmp_path: Path):
-    """With few epochs a second it is in the middle of one; there are no predictions then."""
-    with command(tmp_path / "run", SMALL) as made:
+    """With tasks away it is in the middle of an epoch."""
+    with command(tmp_path / "run", ON_LAMBDA) as made:
         made.end(signal.SIGSTOP, signal.SIGINT, signal.SIGCONT, signal.SIGINT)
     assert made.process.returncode == 130
     assert made.summary["state"] == "Stopped"
