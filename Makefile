@@ -32,8 +32,8 @@ setup: .venv/.ready  ## install everything into .venv (the other verbs do this b
 	fi
 	@touch $@
 
-demo: setup          ## train a GCN on the bundled Cora
-	@$(BIN)/dorylus train cora
+demo: setup          ## train a GCN on the bundled Cora, with two kinds of servers and functions
+	@$(BIN)/dorylus train cora --num-graph-servers 3 --num-parameter-servers 2 --backend lambda --num-intervals 12 --seed 7
 
 test: setup          ## run all tests
 	@$(BIN)/python -m pytest
