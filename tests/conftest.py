@@ -14,6 +14,16 @@ hypothesis.settings.register_profile("long", deadline=None, derandomize=False, p
 hypothesis.settings.load_profile("long" if os.environ.get("DORYLUS_EXAMPLES") else "default")
 
 
+PROCESS_TESTS = ("tests/cluster/", "tests/local_cloud/", "tests/cli/test_train.py")
+"""They start many processes with deadlines: on a busy machine one may be tried again, and the closing line says so."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(PROCESS_TESTS):
+            item.add_marker(pytest.mark.flaky(reruns=2))
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real graphs in their original formats: DORYLUS_REAL_DATA, or `shared/data` beside the checkout."""

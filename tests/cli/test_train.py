@@ -112,6 +112,7 @@ def test_a_flag_for_every_kind_of_key():
     ]
     flags += ["--num-intervals", "12", "--num-graph-servers", "3", "--num-parameter-servers", "2", "--name", "mine"]
     done = dorylus("train", "cora", *EPOCHS, *flags, "--json")
+    assert done.exit_code == 0, (done.stderr, done.exception)
     summary = json.loads(done.stdout)
     assert summary["job_id"].startswith("mine-")
     spec = (Path(summary["run_dir"]) / "spec.yaml").read_text()
