@@ -6,7 +6,7 @@ from typing import Any
 
 from common import plugins, spec_file
 from common.errors import SpecError
-from common.job_spec import DatasetSpec, job_name_from
+from common.job_spec import job_name_from
 from common.resolve_spec import Layer, ResolvedSpec, refuse_unbuilt, resolve
 from graph_server.ingest.dataset import reader_defaults
 
@@ -62,10 +62,6 @@ def _nested(flat: Mapping[str, object]) -> dict[str, Any]:
         group, key = dotted.split(".")
         nested.setdefault(group, {})[key] = value
     return nested
-
-
-def dataset_spec_of(resolved: ResolvedSpec) -> DatasetSpec:
-    return resolved.spec.dataset
 
 
 def need_a_target(target: str | None, flags: Layer) -> None:

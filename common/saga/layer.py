@@ -3,7 +3,6 @@
 h_l --project--> source_l --[edge] gather--> gathered_l --update--> h_{l+1}
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.saga.gathers import AdditiveScore, Gather
@@ -115,9 +114,3 @@ def hidden_ending(options: ModelOptions, layer: int) -> Part:
 
 def dropout(rate: float, layer: int) -> Part:
     return (Dropout(rate, layer),) if rate else ()
-
-
-def check_unique_names(parameters: Sequence[Parameter]) -> None:
-    names = [p.name for p in parameters]
-    if len(set(names)) != len(names):
-        raise ValueError(f"parameter names repeat: {sorted(names)}")
