@@ -64,10 +64,12 @@ class Backend:
         self._error: DorylusError | None = None
         self._kernels: set[str] = set()
         self._invocations: set[asyncio.Task[None]] = set()
+        self._moved: set[tuple[int, str]] = set()
+        self._moved_again = 0
 
     @property
     def counts(self) -> dict[str, int]:
-        return asdict(self._book.counts)
+        return {**asdict(self._book.counts), "constants_again": self._moved_again}
 
     @property
     def kernels(self) -> frozenset[str]:
@@ -190,7 +192,11 @@ class Backend:
         held = self._leases[lease].held
         constants = tuple(n for n in task.rows if n in self._constants and (task.interval, n) not in held)
         rows = tuple(n for n in task.rows if n not in self._constants)
-        held.update((task.interval, name) for name in constants)
+        again = [name for name in constants if (task.interval, name) in self._moved]
+        self._moved_again += sum(task.rows[name].nbytes for name in again)
+        fresh = {(task.interval, name) for name in constants}
+        held.update(fresh)
+        self._moved.update(fresh)
         message = messages.Task(task.pass_, task.position, task.interval, attempt, constants, rows)
         return message, [task.rows[name] for name in (*constants, *rows)]
 
