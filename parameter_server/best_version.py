@@ -4,15 +4,22 @@ The best is that of the best valid metric; ties go to the earliest. Without a va
 Improvement (for early stopping) is measured against the last version that improved by more than `min_delta`.
 """
 
+from parameter_server.saved_state import ClockRecord
+
 
 class BestVersion:
     def __init__(self, *, higher_is_better: bool = True, min_delta: float = 0.0) -> None:
         self._sign = 1.0 if higher_is_better else -1.0
         self._min_delta = min_delta
-        self._reference: float | None = None
+        self.reference: float | None = None
         self.version: int | None = None
         self.metric: float | None = None
         self.evaluations_without_improvement = 0
+
+    def resume(self, record: ClockRecord) -> None:
+        """Go on from where a checkpoint was taken."""
+        self.version, self.metric, self.reference = record.best_version, record.best_metric, record.reference
+        self.evaluations_without_improvement = record.evaluations_without_improvement
 
     def observe(self, version: int, metric: float | None) -> bool:
         """Take note of one evaluation (metric None: there is no valid mask); True if `version` is the best now."""
@@ -30,7 +37,7 @@ class BestVersion:
         return self.metric is not None and self._sign * self.metric >= self._sign * target
 
     def _count_improvement(self, metric: float) -> None:
-        if self._reference is None or self._sign * (metric - self._reference) > self._min_delta:
-            self._reference, self.evaluations_without_improvement = metric, 0
+        if self.reference is None or self._sign * (metric - self.reference) > self._min_delta:
+            self.reference, self.evaluations_without_improvement = metric, 0
         else:
             self.evaluations_without_improvement += 1

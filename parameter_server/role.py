@@ -15,9 +15,12 @@ from common.wire.channel import Reply, Traffic
 from common.wire.clients import ParameterClient
 from common.wire.identity import Identity
 from common.wire.zmq_channel import Dialer, Listener, ListenerOptions
-from parameter_server.assemble import training_clock, weight_store
+from parameter_server.assemble import checkpoint_place, training_clock, weight_store
+from parameter_server.checkpoint import read_checkpoint
+from parameter_server.checkpoint_keeper import CheckpointKeeper
+from parameter_server.clock_keeper import ClockKeeper
 from parameter_server.membership import Membership
-from parameter_server.server import ClockKeeper, ParameterServer
+from parameter_server.server import ParameterServer, ShardPlace
 
 BEAT_SECONDS = 1.0
 LOST_SECONDS = 15.0
@@ -27,8 +30,20 @@ LOST_SECONDS = 15.0
 class ParameterRole:
     def __init__(self, start: RoleStart) -> None:
         self._start, self._spec = start, JobSpec.model_validate_json(start.spec)
-        store = weight_store(self._spec, start.facts, start.number, generation=start.generation)
-        self._server = ParameterServer(store, generation=start.generation)
+        endpoint = start.s3_endpoint
+        self._resumed = None if start.resume is None else read_checkpoint(start.resume, endpoint_url=endpoint)
+        self._store = weight_store(
+            self._spec, start.facts, start.number, generation=start.generation, resumed=self._resumed
+        )
+        self._checkpoints = checkpoint_place(
+            self._spec,
+            start.facts,
+            start.checkpoints,
+            job_id=start.job_id,
+            generation=start.generation,
+            endpoint_url=endpoint,
+        )
+        self._server = ParameterServer(self._store, generation=start.generation, place=self._shard_place())
         self._admission, self._traffic, self._memory = Admission(), Traffic(), PeakMemory()
         self._ready = asyncio.Event()
         names = [n for n in start.admitted if n.startswith(("graph", "parameter"))]
@@ -62,13 +77,25 @@ class ParameterRole:
         """Until the launcher is gone: after the job's end its results are still asked for."""
         async with asyncio.TaskGroup() as group:
             if self._start.number == 0:
-                clock = training_clock(self._spec, self._start.facts)
-                keeper = ClockKeeper(clock, client, lambda _: None, self._start.num_parameter_servers)
+                keeper = self._keeper(client)
                 self._server.keeper = keeper
                 group.create_task(self._watch(keeper))
+                group.create_task(keeper.serve())
                 await keeper.start()
             self._ready.set()
             group.create_task(self._beat(client))
+
+    def _shard_place(self) -> ShardPlace | None:
+        if self._checkpoints is None:
+            return None
+        return ShardPlace(self._start.number, self._start.num_parameter_servers, self._checkpoints.folder)
+
+    def _keeper(self, client: ParameterClient) -> ClockKeeper:
+        places = self._checkpoints
+        clock = training_clock(self._spec, self._start.facts, resumed=self._resumed, saves=places is not None)
+        checkpoints = None if places is None else CheckpointKeeper(places, client)
+        count = self._start.num_parameter_servers
+        return ClockKeeper(clock, self._store, client, num_shards=count, checkpoints=checkpoints)
 
     async def _watch(self, keeper: ClockKeeper) -> None:
         while True:

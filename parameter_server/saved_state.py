@@ -31,6 +31,8 @@ class ClockRecord(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     version: int
     """Weights version after it."""
+    loss: float = 0.0
+    """Training loss of `epoch`."""
     best_epoch: int | None = None
     best_version: int | None = None
     best_metric: float | None = None
@@ -39,3 +41,11 @@ class ClockRecord(msgspec.Struct, frozen=True, kw_only=True):
     evaluations_without_improvement: int = 0
     is_exact: bool = False
     """async has become pipe."""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Where a run goes on: a checkpoint, `state` being the rows of whoever goes on with it."""
+
+    state: ShardState
+    clock: ClockRecord

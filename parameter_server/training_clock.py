@@ -1,49 +1,52 @@
-"""The training clock opens one pass after another, in sync and pipe mode, and says when the job ends.
+"""The training clock says which pass is open for whom, and when the job ends. Pure.
 
-It is told when an interval has finished a pass, and with which sums. A report counts once, in any order; the last of a
-pass closes it: that is a pause, nothing is in flight, and everything that looks at the whole job is decided there.
+It is told when an interval has finished a pass, and with which sums. A report counts once, in any order. When every
+interval has finished the last epoch of a stretch nothing is in flight: that is a pause, and everything that looks at
+the whole job is decided there. In sync and pipe a stretch is one epoch.
 
-    train 1 · [evaluate 1] · train 2 · ... · evaluate n · predict n (with the best weights version)
+    train 1..n · [evaluate n] · [checkpoint] · train n+1.. · ... · evaluate · predict (with the best weights version)
 """
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-import msgspec
-
-from common.errors import ScheduleError, SpecError
-from common.passes import Pass, PassKind, evaluate, predict, train
+from common.errors import ScheduleError
+from common.passes import Pass, PassKind, predict
 from parameter_server.best_version import BestVersion
+from parameter_server.clock_events import (
+    BecameExact,
+    BestChanged,
+    CheckpointDue,
+    ClockEvent,
+    ClockSettings,
+    ClockState,
+    EpochEnded,
+    IntervalsMayBegin,
+    PassOpened,
+    Stopped,
+    check_valid_mask,
+)
+from parameter_server.epoch_gate import EpochGate, Sums
 from parameter_server.epoch_metrics import EpochMetrics, accuracy, training_loss
+from parameter_server.saved_state import ClockRecord
 from parameter_server.tree_sum import sum_by_name
 
-
-class ClockSettings(msgspec.Struct, frozen=True, kw_only=True):
-    num_epochs: int
-    eval_frequency: int = 1
-    """Epochs between evaluations; 0: only at the end. The last epoch is always evaluated."""
-    use_early_stop: bool = False
-    early_stop_rounds: int = 20
-    """Evaluations without improvement after which training ends."""
-    early_stop_min_delta: float = 0.0
-    target_metric: float | None = None
-    """Training ends when the valid metric is at least as good."""
-    higher_is_better: bool = True
-
-
-class ClockState(enum.Enum):
-    READY = "Ready"
-    TRAINING = "Training"
-    EVALUATING = "Evaluating"
-    PREDICTING = "Predicting"
-    COMPLETED = "Completed"
-    STOPPED = "Stopped"
-    FAILED = "Failed"
+__all__ = [
+    "BestChanged",
+    "ClockEvent",
+    "ClockSettings",
+    "ClockState",
+    "EpochEnded",
+    "PassOpened",
+    "Stopped",
+    "TrainingClock",
+    "check_valid_mask",
+]
 
 
 class Move(enum.Enum):
-    TRAIN = "open the next train pass"
+    TRAIN = "open the next train passes"
     EVALUATE = "open an evaluate pass"
     PREDICT = "open the predict pass"
     COMPLETE = "end, all done"
@@ -53,6 +56,7 @@ class Move(enum.Enum):
 
 TRANSITIONS = {
     (ClockState.READY, Move.TRAIN): ClockState.TRAINING,
+    (ClockState.READY, Move.EVALUATE): ClockState.EVALUATING,  # resumed after its last epoch
     (ClockState.TRAINING, Move.TRAIN): ClockState.TRAINING,  # no evaluation is due
     (ClockState.TRAINING, Move.EVALUATE): ClockState.EVALUATING,
     (ClockState.TRAINING, Move.FAIL): ClockState.FAILED,
@@ -64,59 +68,31 @@ TRANSITIONS = {
 }
 
 
-class PassOpened(msgspec.Struct, frozen=True):
-    pass_: Pass
-
-
-class EpochEnded(msgspec.Struct, frozen=True):
-    metrics: EpochMetrics
-
-
-class BestChanged(msgspec.Struct, frozen=True):
-    """Keep `version`, then release `previous` (None: there was none)."""
-
-    version: int
-    previous: int | None
-
-
-class Stopped(msgspec.Struct, frozen=True):
-    """The last event. `state` is COMPLETED, STOPPED or FAILED; a failed job may have no best version."""
-
-    state: ClockState
-    reason: str
-    best_version: int | None
-    last_version: int
-
-
-ClockEvent = PassOpened | EpochEnded | BestChanged | Stopped
-
-
-def check_valid_mask(settings: ClockSettings, num_valid: int) -> None:
-    """Call before the start. Raises SpecError if a setting needs a valid metric and no entry is in the valid mask."""
-    key = "use_early_stop" if settings.use_early_stop else "target_metric"
-    if num_valid == 0 and (settings.use_early_stop or settings.target_metric is not None):
-        raise SpecError(
-            what=f"training.{key} is set, but the valid mask is empty",
-            why="it looks at the metric over the valid mask",
-            fix=f"remove {key}, or give the dataset a valid mask (dataset.split)",
-        )
-
-
 class TrainingClock:
-    def __init__(self, settings: ClockSettings, num_intervals: int) -> None:
+    """`resumed`: where a checkpoint was taken; the first epoch is the one after it."""
+
+    def __init__(self, settings: ClockSettings, num_intervals: int, *, resumed: ClockRecord | None = None) -> None:
         if settings.num_epochs < 1 or num_intervals < 1:
             raise ScheduleError(
                 what=f"a clock over {settings.num_epochs} epochs and {num_intervals} intervals",
                 why="there is at least one of each",
             )
+        record = resumed or ClockRecord(epoch=0, version=0)
         self._settings, self._num_intervals = settings, num_intervals
         self._state = ClockState.READY
+        self._epoch, self._version, self._first = record.epoch, record.version, record.epoch + 1
+        self._is_exact = settings.staleness is None or record.is_exact
+        self._gate: EpochGate | None = None
         self._current: Pass | None = None
-        self._closed: set[Pass] = set()
-        self._reports: dict[int, Mapping[str, float]] = {}
-        self._loss = math.nan
+        self._granted: dict[int, Pass] = {}
+        self._reports: dict[int, Sums] = {}
+        self._loss = record.loss
         self._best = BestVersion(higher_is_better=settings.higher_is_better, min_delta=settings.early_stop_min_delta)
-        self._stop_requested = False
+        self._best.resume(record)
+        self._best_epoch = record.best_epoch
+        self._stop_reason: str | None = None
+        self._checkpoint_wanted = False
+        self._saved = record.epoch
         self._ending: tuple[Move, str] | None = None
 
     @property
@@ -125,7 +101,7 @@ class TrainingClock:
 
     @property
     def current(self) -> Pass | None:
-        """The pass that is open now."""
+        """The pass that is open now for all intervals; None in a stretch of async."""
         return self._current
 
     @property
@@ -133,108 +109,220 @@ class TrainingClock:
         return self._best.version
 
     def start(self) -> list[ClockEvent]:
-        """Open `train 1`. Raises ScheduleError the second time."""
+        """Open the first epoch. Raises ScheduleError the second time."""
         if self._state is not ClockState.READY:
             self._raise_illegal("start")
-        return self._open(Move.TRAIN, train(1))
+        if self._epoch >= self._settings.num_epochs:
+            return self._evaluate(self._epoch)
+        return self._train(self._first)
 
-    def stop_requested(self) -> None:
+    def stop_requested(self, reason: str = "stopped") -> None:
         """End at the next pause, with an evaluation of the weights reached and the predictions of the best."""
-        self._stop_requested = True
+        self._stop_reason = self._stop_reason or reason
+        self._pause_soon()
 
-    def interval_finished(self, pass_: Pass, interval: int, sums: Mapping[str, float]) -> list[ClockEvent]:
+    def failed(self, reason: str) -> Stopped:
+        """There is no way on, for a reason outside of training."""
+        self._state, self._gate, self._current = ClockState.FAILED, None, None
+        return Stopped(self._state, reason, self._best.version, self._version, self._best_epoch, self._epoch)
+
+    def checkpoint_requested(self) -> None:
+        """Take one at the next pause, which is to come soon."""
+        self._checkpoint_wanted = True
+        self._pause_soon()
+
+    def interval_finished(
+        self, pass_: Pass, interval: int, sums: Sums, *, newest: int | None = None
+    ) -> list[ClockEvent]:
         """One interval's report; a repeat changes nothing and returns [].
 
         sums   train: loss (sum of w_c·l over its train entries), loss_weight (sum of w_c)
-               evaluate: <mask>_correct, <mask>_count for train, valid, test
+               both: <mask>_correct, <mask>_count for train, valid, test
                a name that a report lacks is 0; other names are not used, but evaluate's may not be NaN or infinite
+        newest the newest weights version now; None: as many as epochs
 
         Raises ScheduleError for a pass that was never opened or an interval that is not there.
         """
         if not 0 <= interval < self._num_intervals:
             self._raise_illegal(f"{pass_} finished by interval {interval} of {self._num_intervals}")
-        if pass_ in self._closed:
+        if self._is_over(pass_, interval):
             return []
-        if pass_ != self._current:
+        if pass_ != self._current and pass_ != self._granted.get(interval):
             self._raise_illegal(f"{pass_} (weights version {pass_.weights_version}) finished by interval {interval}")
+        self._version = max(self._version, pass_.epoch if newest is None else newest)
+        if pass_.kind is PassKind.TRAIN:
+            return self._trained(pass_, interval, sums)
         self._reports.setdefault(interval, dict(sums))
         if len(self._reports) < self._num_intervals:
             return []
-        return self._pass_ended(pass_, sum_by_name([self._reports[i] for i in range(self._num_intervals)]))
+        reports, self._reports = [self._reports[i] for i in range(self._num_intervals)], {}
+        return self._pass_ended(pass_, reports)
 
-    def _pass_ended(self, pass_: Pass, totals: Mapping[str, float]) -> list[ClockEvent]:
-        self._closed.add(pass_)
-        self._current, self._reports = None, {}
-        match pass_.kind:
-            case PassKind.TRAIN:
-                return self._train_ended(pass_.epoch, totals)
-            case PassKind.EVALUATE:
-                return self._evaluate_ended(pass_.epoch, totals)
-            case PassKind.PREDICT:
-                assert self._ending is not None  # no predict pass is opened without
-                return self._end(*self._ending, last_version=pass_.epoch)
+    # ---- a stretch of epochs
 
-    def _train_ended(self, epoch: int, totals: Mapping[str, float]) -> list[ClockEvent]:
-        loss = training_loss(totals)
+    def _train(self, first: int) -> list[ClockEvent]:
+        self._move(Move.TRAIN)
+        staleness = 0 if self._is_exact else self._settings.staleness or 0
+        last = first if self._is_exact else self._next_pause(first)
+        self._gate = EpochGate(self._num_intervals, staleness=staleness, first=first, last=last)
+        if self._stop_reason is not None or self._checkpoint_wanted:
+            self._gate.close()
+        granted = self._gate.begin(range(self._num_intervals))
+        if not self._is_exact:
+            return self._grants(granted)
+        self._current = Pass(first, PassKind.TRAIN, self._version)
+        return [PassOpened(self._current)]
+
+    def _next_pause(self, first: int) -> int:
+        settings = self._settings
+        every = [n for n in (settings.eval_frequency, settings.checkpoint_frequency) if n > 0]
+        return min([settings.num_epochs, *(-(-first // n) * n for n in every)])
+
+    def _grants(self, granted: Sequence[tuple[int, int]]) -> list[ClockEvent]:
+        if not granted:
+            return []
+        passes = tuple((interval, Pass(epoch, PassKind.TRAIN, self._version)) for interval, epoch in granted)
+        self._granted.update(passes)
+        return [IntervalsMayBegin(passes, exact_until=self._first)]
+
+    def _pause_soon(self) -> None:
+        if self._gate is not None and not self._is_exact:
+            self._gate.close()
+
+    def _trained(self, pass_: Pass, interval: int, sums: Sums) -> list[ClockEvent]:
+        assert self._gate is not None
+        ended, events = self._gate.finished(interval, pass_.epoch, sums), list[ClockEvent]()
+        for epoch, reports in ended:
+            totals = sum_by_name(reports)
+            if (failed := self._check_loss(epoch, totals)) is not None:
+                return [*events, *failed]
+            if epoch == self._gate.last:
+                return [*events, *self._paused(totals)]
+            events.append(EpochEnded(self._train_metrics(totals)))
+        if not self._is_exact:
+            events += self._grants(self._gate.begin(range(self._num_intervals) if ended else (interval,)))
+        return events
+
+    def _check_loss(self, epoch: int, totals: Sums) -> list[ClockEvent] | None:
+        self._epoch, loss = epoch, training_loss(totals)
         if loss is None:
-            return self._end(Move.FAIL, "no train entry has a weight, so there is no loss", last_version=epoch)
+            return self._end(Move.FAIL, "no train entry has a weight, so there is no loss")
         if not math.isfinite(loss):
-            reason = f"the training loss of epoch {epoch} is {loss}; set a smaller training.lr"
-            return self._end(Move.FAIL, reason, last_version=epoch)
+            return self._end(Move.FAIL, f"the training loss of epoch {epoch} is {loss}; set a smaller training.lr")
         self._loss = loss
-        if self._evaluation_is_due(epoch):
-            return self._open(Move.EVALUATE, evaluate(epoch))
-        return [EpochEnded(EpochMetrics(epoch=epoch, loss=loss)), *self._open(Move.TRAIN, train(epoch + 1))]
+        return None
 
-    def _evaluation_is_due(self, epoch: int) -> bool:
+    def _train_metrics(self, totals: Sums) -> EpochMetrics:
+        """Of the training's own forward: dropout on, weights as they were, and in async rows of several epochs."""
+        return _metrics(self._epoch, self._loss, totals, exact=False)
+
+    # ---- pauses
+
+    def _paused(self, totals: Sums) -> list[ClockEvent]:
+        self._gate, self._current, self._granted = None, None, {}
+        epoch = self._epoch
+        if self._is_due(epoch):
+            return self._evaluate(epoch)
+        if self._stop_reason is not None or epoch == self._settings.num_epochs:
+            # What was not due is not remembered: a resumed run goes on as if it had never been stopped.
+            return [*self._checkpoint(is_wanted=True), *self._evaluate(epoch)]
+        return [EpochEnded(self._train_metrics(totals)), *self._checkpoint(), *self._train(epoch + 1)]
+
+    def _is_due(self, epoch: int) -> bool:
         frequency = self._settings.eval_frequency
-        is_last = epoch == self._settings.num_epochs or self._stop_requested
-        return is_last or (frequency > 0 and epoch % frequency == 0)
+        return frequency > 0 and epoch % frequency == 0
 
-    def _evaluate_ended(self, epoch: int, totals: Mapping[str, float]) -> list[ClockEvent]:
+    def _evaluate(self, epoch: int) -> list[ClockEvent]:
+        return self._open(Move.EVALUATE, Pass(epoch, PassKind.EVALUATE, self._version))
+
+    def _checkpoint(self, *, is_wanted: bool = False) -> list[ClockEvent]:
+        frequency, epoch = self._settings.checkpoint_frequency, self._epoch
+        is_due = frequency > 0 and (is_wanted or self._checkpoint_wanted or epoch % frequency == 0)
+        if not is_due or self._saved == epoch:
+            return []
+        self._saved, self._checkpoint_wanted = epoch, False
+        return [CheckpointDue(self._record())]
+
+    def _record(self) -> ClockRecord:
+        best = self._best
+        return ClockRecord(
+            epoch=self._epoch,
+            version=self._version,
+            loss=self._loss,
+            best_epoch=self._best_epoch,
+            best_version=best.version,
+            best_metric=best.metric,
+            reference=best.reference,
+            evaluations_without_improvement=best.evaluations_without_improvement,
+            is_exact=self._is_exact,
+        )
+
+    def _pass_ended(self, pass_: Pass, reports: Sequence[Sums]) -> list[ClockEvent]:
+        self._current = None
+        if pass_.kind is PassKind.EVALUATE:
+            return self._evaluated(pass_, sum_by_name(reports))
+        assert self._ending is not None  # no predict pass is opened without
+        return self._end(*self._ending)
+
+    def _evaluated(self, pass_: Pass, totals: Mapping[str, float]) -> list[ClockEvent]:
         for name, total in totals.items():
             if not math.isfinite(total):
-                reason = f"{name} in the evaluation of epoch {epoch} is {total}; set a smaller training.lr"
-                return self._end(Move.FAIL, reason, last_version=epoch)
-        train_accuracy, valid_accuracy, test_accuracy = (accuracy(totals, m) for m in ("train", "valid", "test"))
-        metrics = EpochMetrics(
-            epoch=epoch,
-            loss=self._loss,
-            train_accuracy=train_accuracy,
-            valid_accuracy=valid_accuracy,
-            test_accuracy=test_accuracy,
-        )
+                reason = f"{name} in the evaluation of epoch {pass_.epoch} is {total}; set a smaller training.lr"
+                return self._end(Move.FAIL, reason)
+        metrics = _metrics(pass_.epoch, self._loss, totals, exact=True)
         events: list[ClockEvent] = [EpochEnded(metrics)]
         previous = self._best.version
-        if self._best.observe(epoch, valid_accuracy):
-            events.append(BestChanged(epoch, previous))
-        return events + self._go_on(epoch)
+        if self._best.observe(pass_.weights_version, metrics.valid_accuracy):
+            self._best_epoch = pass_.epoch
+            events.append(BestChanged(pass_.weights_version, previous))
+        return [*events, *self._go_on(pass_.epoch)]
 
     def _go_on(self, epoch: int) -> list[ClockEvent]:
-        self._ending = self._reason_to_end(epoch)
+        self._ending, until = self._reason_to_end(epoch), self._settings.async_until
+        becomes_exact = not self._is_exact and until is not None and self._best.reached(until)
+        self._is_exact = self._is_exact or becomes_exact
+        events: list[ClockEvent] = [BecameExact(epoch + 1, self._version)] if becomes_exact else []
+        events += self._checkpoint(is_wanted=self._ending is not None)
         if self._ending is None:
-            return self._open(Move.TRAIN, train(epoch + 1))
+            return [*events, *self._train(epoch + 1)]
         assert self._best.version is not None  # an evaluation has just been observed
-        return self._open(Move.PREDICT, predict(epoch, self._best.version))
+        return [*events, *self._open(Move.PREDICT, predict(epoch, self._best.version))]
 
     def _reason_to_end(self, epoch: int) -> tuple[Move, str] | None:
         settings, best = self._settings, self._best
         if settings.target_metric is not None and best.reached(settings.target_metric):
             return Move.COMPLETE, f"the valid metric {best.metric:.4f} of epoch {epoch} reached the target"
-        if epoch == settings.num_epochs:
+        if epoch >= settings.num_epochs:
             return Move.COMPLETE, f"all {epoch} epochs are done"
         if settings.use_early_stop and best.evaluations_without_improvement >= settings.early_stop_rounds:
             return Move.COMPLETE, f"no improvement in {settings.early_stop_rounds} evaluations (epoch {epoch})"
-        return (Move.STOP, "stopped") if self._stop_requested else None
+        return None if self._stop_reason is None else (Move.STOP, self._stop_reason)
 
     def _open(self, move: Move, pass_: Pass) -> list[ClockEvent]:
         self._move(move)
         self._current = pass_
         return [PassOpened(pass_)]
 
-    def _end(self, move: Move, reason: str, *, last_version: int) -> list[ClockEvent]:
+    def _end(self, move: Move, reason: str) -> list[ClockEvent]:
         self._move(move)
-        return [Stopped(self._state, reason, self._best.version, last_version)]
+        self._gate = self._current = None
+        return [
+            Stopped(self._state, reason, self._best.version, self._version, self._best_epoch, self._epoch),
+        ]
+
+    # ---- what is legal
+
+    def _is_open(self) -> bool:
+        return self._current is not None or self._gate is not None
+
+    def _is_over(self, pass_: Pass, interval: int) -> bool:
+        """Its report has counted: this one is a repeat."""
+        if self._state in (ClockState.COMPLETED, ClockState.STOPPED, ClockState.FAILED):
+            return True
+        now = self._current or self._granted.get(interval)
+        if now is None:  # at a pause
+            return pass_.epoch <= self._epoch
+        return (pass_.epoch, pass_.kind) < (now.epoch, now.kind)
 
     def _move(self, move: Move) -> None:
         if (self._state, move) not in TRANSITIONS:
@@ -242,7 +330,20 @@ class TrainingClock:
         self._state = TRANSITIONS[self._state, move]
 
     def _raise_illegal(self, what: str) -> None:
-        open_now = f"{self._current} with reports of intervals {sorted(self._reports)}" if self._current else "no pass"
+        reported = sorted(self._gate.reported if self._gate else self._reports)
+        open_now = f"{self._current or 'train'} with reports of intervals {reported}" if self._is_open() else "no pass"
         raise ScheduleError(
             what=f"the training clock was told: {what}", why=f"it is {self._state.value}, and open is {open_now}"
         )
+
+
+def _metrics(epoch: int, loss: float, totals: Mapping[str, float], *, exact: bool) -> EpochMetrics:
+    train_accuracy, valid_accuracy, test_accuracy = (accuracy(totals, mask) for mask in ("train", "valid", "test"))
+    return EpochMetrics(
+        epoch=epoch,
+        loss=loss,
+        train_accuracy=train_accuracy,
+        valid_accuracy=valid_accuracy,
+        test_accuracy=test_accuracy,
+        exact=exact,
+    )

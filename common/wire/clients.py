@@ -12,6 +12,8 @@ from common.wire import messages
 from common.wire.channel import Channel, expect
 
 REQUEST_SECONDS = 60.0
+CHECKPOINT_SECONDS = 600.0
+"""A large shard over a slow line."""
 CLOCK_SECONDS = 24 * 3600.0
 """The training clock answers when it moves, which is a whole pass later at worst."""
 
@@ -85,6 +87,27 @@ class ParameterClient:
         message = messages.KeepVersion(self._generation, version, release)
         for number in shards:
             reply, _ = await self._channel.request(self._peers[number], message, deadline=REQUEST_SECONDS)
+            expect(reply, messages.Done)
+
+    async def write_checkpoint(self, epoch: int, version: int) -> list[messages.ShardWritten]:
+        """Every shard's word, in order."""
+        message = messages.WriteCheckpoint(self._generation, epoch, version)
+        replies = await asyncio.gather(
+            *(self._channel.request(peer, message, deadline=CHECKPOINT_SECONDS) for peer in self._peers)
+        )
+        return [expect(reply, messages.ShardWritten) for reply, _ in replies]
+
+    async def line_up(self, place: int, entries: Sequence[tuple[int, int, bool]]) -> None:
+        """To all but parameter server 0, which gives the places."""
+        message = messages.LineUp(self._generation, place, tuple((i, e, begins) for i, e, begins in entries))
+        await self._tell(self._peers[1:], message)
+
+    async def step_per_epoch(self, epoch: int, version: int) -> None:
+        await self._tell(self._peers, messages.StepPerEpoch(self._generation, epoch, version))
+
+    async def _tell(self, peers: Sequence[str], message: messages.Message) -> None:
+        requests = (self._channel.request(peer, message, deadline=REQUEST_SECONDS) for peer in peers)
+        for reply, _ in await asyncio.gather(*requests):
             expect(reply, messages.Done)
 
     async def _pull(self, peer: str, version: int) -> dict[str, Array]:

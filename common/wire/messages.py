@@ -122,13 +122,23 @@ class AwaitClock(Message):
     seen: Count
 
 
+class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Async: an interval may begin this train pass; up to epoch `exact_until` it reads rows of its own epoch only."""
+
+    interval: Count
+    pass_: Pass
+    exact_until: Count
+
+
 class Clock(Message):
-    """`ticks` counts the clock's moves; `pass_` is open now, or the job has `ended` (Completed, Stopped, Failed)."""
+    """`ticks` counts the clock's moves; `pass_` is open now, or the job has `ended` (Completed, Stopped, Failed).
+    `grants`: those made after `seen`, of each interval the newest."""
 
     ticks: Count
     pass_: Pass | None
     ended: str | None = None
     reason: str = ""
+    grants: tuple[Grant, ...] = ()
 
 
 class KeepVersion(Message):
@@ -178,13 +188,54 @@ class Epochs(Message):
     reason: str = ""
     best_version: int | None = None
     last_version: Count = 0
+    best_epoch: int | None = None
+    last_epoch: Count = 0
     is_lost: bool = False
+    notes: tuple[str, ...] = ()
+    """All so far, for whoever watches."""
 
 
 class RequestStop(Message):
     """Launcher -> parameter server 0: end at the next pause."""
 
     generation: Count
+    reason: str = "stopped"
+
+
+class WriteCheckpoint(Message):
+    """Parameter server 0 -> all, at a pause: write your shard of this weights version; answered with ShardWritten."""
+
+    generation: Count
+    epoch: Count
+    version: Count
+
+
+class ShardWritten(Message):
+    """Of a checkpoint. `error`: what, why and fix, if it could not be written; the other fields are then empty."""
+
+    name: str = ""
+    num_bytes: Count = 0
+    sha256: str = ""
+    error: tuple[str, str, str] | None = None
+
+
+class LineUp(Message):
+    """Parameter server 0 -> the others, one optimizer step per interval: the next entries of the line, which all go
+    through in the same order. `begins`: no step, but that interval pins the version reached there."""
+
+    generation: Count
+    place: Count
+    """Of the first entry."""
+    entries: tuple[tuple[Count, Count, bool], ...]
+    """(interval, epoch, begins)."""
+
+
+class StepPerEpoch(Message):
+    """Parameter server 0 -> all, at a pause at this weights version: from this epoch on one optimizer step per epoch."""
+
+    generation: Count
+    epoch: Count
+    version: Count
 
 
 class PullReport(Message):
@@ -324,6 +375,10 @@ AnyMessage = (
     | AwaitEpochs
     | Epochs
     | RequestStop
+    | WriteCheckpoint
+    | ShardWritten
+    | LineUp
+    | StepPerEpoch
     | PullReport
     | RoleReport
     | PullStatus

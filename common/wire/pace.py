@@ -16,10 +16,10 @@ MAX_LINKS = 4096
 
 @dataclass(frozen=True)
 class Shaping:
-    """Of one peer's messages, each direction on its own. `bytes_per_second` may be infinite."""
+    """Of one peer's messages, each direction on its own. bytes_per_second: None: as many as there are."""
 
     latency_seconds: float = 0.0
-    bytes_per_second: float = float("inf")
+    bytes_per_second: float | None = None
 
 
 class SlowLink:
@@ -30,7 +30,8 @@ class SlowLink:
 
     def seconds(self, size: int, now: float) -> float:
         """How long from now until these bytes have arrived."""
-        self._free_at = max(self._free_at, now) + size / self._shaping.bytes_per_second
+        rate = self._shaping.bytes_per_second
+        self._free_at = max(self._free_at, now) + (size / rate if rate is not None else 0.0)
         return self._free_at + self._shaping.latency_seconds - now
 
 

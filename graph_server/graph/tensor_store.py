@@ -2,13 +2,15 @@
 
 Train and evaluation passes have tensors of their own; constants (features, labels, masks, hoisted gathers) are shared.
 A step writes its own interval's rows only. Every block of a table bears the pass it was published in, and ghosts are
-overwritten, never added up, and never by an older pass.
+overwritten, never added up, and never by an older pass. Who reads a table sees each block whole.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from common.errors import BadFrame
 from common.passes import Pass, PassKind
@@ -16,6 +18,7 @@ from common.saga.arrays import Array
 from common.saga.cost import tensor_width
 from common.saga.program import Programs
 from graph_server.graph.partition import Partition
+from graph_server.graph.table_lock import TableLock
 
 CONSTANT_TYPES: Mapping[str, Any] = {"labels": np.int64, "masks": np.uint8}
 TABLES = ("source", "backward")
@@ -31,6 +34,8 @@ class TensorStore:
         self.dtype, self._programs, self._partition = np.dtype(dtype), programs, partition
         self._arrays: dict[tuple[Group, str], Array] = {}
         self._published: dict[tuple[Group, str, int], Pass] = {}
+        self._epochs: dict[tuple[Group, str], npt.NDArray[np.int64]] = {}
+        self._locks: dict[tuple[Group, str], TableLock] = {}
         for group, program in (("train", programs.train), ("evaluate", programs.predict)):
             for name in sorted({n for step in (*program.once, *program.steps) for n in (*step.reads, *step.writes)}):
                 self._allocate("constant" if name in programs.constants else group, name)
@@ -65,8 +70,17 @@ class TensorStore:
 
     def publish(self, pass_: Pass, table: str, interval: int, block: Array) -> None:
         """Put an own interval's rows into a table."""
-        self.write(pass_, table, interval, block)
-        self._published[(*self._key(pass_, table), interval)] = pass_
+        with self._locks[self._key(pass_, table)].writing():
+            self.write(pass_, table, interval, block)
+            self._note(pass_, table, interval)
+
+    def reading(self, pass_: Pass, table: str) -> AbstractContextManager[None]:
+        """Meanwhile no block of the table changes. For the time of one kernel call."""
+        return self._locks[self._key(pass_, table)].reading()
+
+    def epochs(self, pass_: Pass, table: str) -> npt.NDArray[np.int64]:
+        """[num_intervals] the epoch of each interval's block, 0 before the first. To be looked at while reading."""
+        return self._epochs[self._key(pass_, table)]
 
     def accept_ghosts(self, pass_: Pass, table: str, interval: int, block: Array) -> bool:
         """Put another graph server's rows into a table, unless these or newer ones are there. Any thread but one.
@@ -78,9 +92,10 @@ class TensorStore:
         if key in self._published and self._published[key] >= pass_:
             return False
         place = self.ghost_block(table, interval)
-        if place is not None:
-            self.array(pass_, table)[place] = block
-        self._published[key] = pass_
+        with self._locks[self._key(pass_, table)].writing():
+            if place is not None:
+                self.array(pass_, table)[place] = block
+            self._note(pass_, table, interval)
         return True
 
     def ghost_block(self, table: str, interval: int) -> slice | None:
@@ -90,6 +105,16 @@ class TensorStore:
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._arrays.values())
+
+    @property
+    def seconds_waited(self) -> float:
+        """Of all readers and writers, for a table."""
+        return sum(lock.waited for lock in self._locks.values())
+
+    def _note(self, pass_: Pass, table: str, interval: int) -> None:
+        key = self._key(pass_, table)
+        self._published[(*key, interval)] = pass_
+        self._epochs[key][interval] = pass_.epoch
 
     def _check_ghosts(self, pass_: Pass, table: str, interval: int, block: Array) -> None:
         what = f"{block.dtype} rows {block.shape} of interval {interval} for table {table} in {pass_}"
@@ -113,3 +138,6 @@ class TensorStore:
         rows = own + (self._edges(name).num_ghosts if is_table else 0)
         shape = (rows, tensor_width(self._programs.model, name))
         self._arrays[group, name] = np.zeros(shape, CONSTANT_TYPES.get(name, self.dtype))
+        if is_table:
+            self._locks[group, name] = TableLock()
+            self._epochs[group, name] = np.zeros(self._partition.book.num_intervals, np.int64)

@@ -14,9 +14,19 @@ class Reason(enum.Enum):
 
 @dataclass(frozen=True)
 class ClockAdvanced:
-    """The training clock opened a pass."""
+    """The training clock opened a pass, for all intervals, at a pause: nothing is in flight."""
 
     pass_: Pass
+
+
+@dataclass(frozen=True)
+class IntervalMayBegin:
+    """The training clock opened a train pass for one interval (async). `exact_until`: up to this epoch a Gather reads
+    rows of its own epoch only."""
+
+    pass_: Pass
+    interval: int
+    exact_until: int
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,9 @@ class ClockStopped:
     reason: Reason
 
 
-Event = ClockAdvanced | StageDone | GhostRowsArrived | TaskLost | TaskFailed | PeerLost | ClockStopped
+Event = (
+    ClockAdvanced | IntervalMayBegin | StageDone | GhostRowsArrived | TaskLost | TaskFailed | PeerLost | ClockStopped
+)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ An interval walks through the steps of a pass's program. Before each step stands
 
 pipe   a Gather waits for the rows *this interval* reads to bear this pass; every other step is free
 sync   every step waits for all own intervals to have done the one before, a Gather for every interval everywhere
+async  a Gather of epoch e waits until the rows this interval reads are of epoch e - 1 - staleness, or later
 
-Open steps wait in two queues, graph steps and tensor tasks, served furthest-on first (later steps before earlier ones)
+When an interval may begin an epoch is for the training clock to say, in async for each interval apart. Open steps wait in two queues, graph steps and tensor tasks, served furthest-on first (earlier epochs, then later steps, before others)
 as places are free. A step that was done twice counts once. Source: Dorylus (OSDI'21), sections 4 and 5.
 """
 
@@ -15,6 +16,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from common.errors import ScheduleError
 from common.passes import Pass, PassKind
@@ -29,6 +32,7 @@ from graph_server.schedule.events import (
     Finish,
     Gather,
     GhostRowsArrived,
+    IntervalMayBegin,
     PeerLost,
     Reason,
     ReportFinished,
@@ -38,7 +42,7 @@ from graph_server.schedule.events import (
     TaskLost,
 )
 
-Mode = Literal["sync", "pipe"]
+Mode = Literal["sync", "pipe", "async"]
 STORY_LENGTH = 40
 """Events of an interval that an error of ours quotes."""
 
@@ -75,8 +79,13 @@ class Progress:
 
     interval: int
     state: State = State.RESTING
+    pass_: Pass | None = None
+    """The newest that was opened for it."""
+    exact_until: int = 0
     position: int = 0
     attempt: int = 0
+    since: float = 0.0
+    """When it came to where it is."""
     _story: deque[tuple[Move, int, object]] = field(default_factory=lambda: deque(maxlen=STORY_LENGTH))
 
     def move(self, move: Move, note: object = "") -> None:
@@ -98,7 +107,8 @@ class Scheduler:
     """Of one graph server.
 
     own        its intervals; feeds_in, feeds_out: per own interval the intervals it reads in a Gather, in a ∇Gather
-    graph_places, tensor_places   how many steps of each kind may run at once
+    places     how many steps of each kind may run at once
+    staleness  in epochs; of async only
     """
 
     def __init__(
@@ -110,26 +120,34 @@ class Scheduler:
         num_intervals: int,
         mode: Mode,
         places: Mapping[Literal["graph", "tensor"], int],
+        staleness: int = 0,
     ) -> None:
-        self._programs, self._mode = programs, mode
+        self._programs, self._mode, self._staleness = programs, mode, staleness
         self._intervals = {interval: Progress(interval) for interval in feeds_in}
+        reach = staleness if mode == "async" else None
         self._arrivals = {
-            False: Arrivals(tuple(feeds_in), feeds_in, num_intervals),
-            True: Arrivals(tuple(feeds_in), feeds_out, num_intervals),
+            backward: Arrivals(tuple(feeds_in), feeds, num_intervals, staleness=reach)
+            for backward, feeds in ((False, feeds_in), (True, feeds_out))
         }
         self._free = {"graph": places["graph"], "tensor": places["tensor"]}
-        self._queues: dict[str, list[tuple[int, int]]] = {"graph": [], "tensor": []}
-        self._pass: Pass | None = None
-        self._done: deque[int] = deque()
+        self._queues: dict[str, list[tuple[int, int, int]]] = {"graph": [], "tensor": []}
+        """Heaps of (epoch, -position, interval)."""
+        self._done: deque[tuple[Pass, int]] = deque()
         self._finished = False
+        self._now = 0.0
+        self.waited = {"epoch_gate": 0.0, "read_gate": 0.0}
+        """Seconds, over all intervals: for a train pass to be opened, and for rows."""
 
     def handle(self, event: Event, now: float = 0.0) -> list[Command]:
         """All that the event makes possible. Raises ScheduleError with the interval's story on an illegal one."""
         if self._finished:
             return []
+        self._now = now
         match event:
             case ClockAdvanced(pass_):
-                self._open(pass_)
+                self._open(pass_, self._intervals.values(), exact_until=pass_.epoch)
+            case IntervalMayBegin(pass_, interval, exact_until):
+                self._open(pass_, self._of(interval), exact_until=exact_until)
             case StageDone():
                 if not self._accept(event):
                     return []
@@ -137,7 +155,7 @@ class Scheduler:
                 self._arrived(pass_, table, interval)
             case TaskLost(pass_, position, interval):
                 if self._running(pass_, position, interval):
-                    self._release(position)
+                    self._release(self.program(pass_)[position])
                     self._intervals[interval].move(Move.TASK_LOST)
                     self._enqueue(self._intervals[interval])
             case TaskFailed(error=error):
@@ -151,6 +169,15 @@ class Scheduler:
     def accepts(self, event: StageDone) -> bool:
         """Whether this result is the first of its step: only then are its outputs taken."""
         return not self._finished and self._running(event.pass_, event.position, event.interval)
+
+    def oldest_epoch(self, interval: int) -> int:
+        """The oldest epoch whose rows this own interval's Gather may read in its present pass."""
+        progress = self._intervals[interval]
+        assert progress.pass_ is not None
+        epoch = progress.pass_.epoch
+        if epoch <= progress.exact_until or progress.pass_.kind is not PassKind.TRAIN:
+            return epoch
+        return max(progress.exact_until, epoch - 1 - self._staleness)
 
     def program(self, pass_: Pass) -> tuple[Step, ...]:
         match pass_.kind:
@@ -170,45 +197,49 @@ class Scheduler:
         running = [p for p in self._intervals.values() if p.state is State.RUNNING]
         assert all(count >= 0 for count in self._free.values())
         waiting = sorted(p.interval for p in self._intervals.values() if p.state is State.READY)
-        assert waiting == sorted(interval for queue in self._queues.values() for _, interval in queue)
-        assert not running or self._pass is not None
+        assert waiting == sorted(interval for queue in self._queues.values() for *_, interval in queue)
+        assert all(p.pass_ is not None for p in running)
 
     # ---- events
 
-    def _open(self, pass_: Pass) -> None:
-        if self._pass is not None and pass_ <= self._pass:
-            return  # the clock may say it twice
-        self._pass = pass_
-        for arrivals in self._arrivals.values():
-            arrivals.forget_before(pass_)
-        for progress in self._intervals.values():
+    def _open(self, pass_: Pass, whom: Iterable[Progress], *, exact_until: int) -> None:
+        # the clock may say it twice
+        opened = [progress for progress in whom if progress.pass_ is None or pass_ > progress.pass_]
+        for progress in opened:
             progress.move(Move.PASS_OPENED, pass_)
+            if pass_.kind is PassKind.TRAIN and progress.pass_ is not None:
+                self.waited["epoch_gate"] += self._now - progress.since
+            progress.pass_, progress.exact_until, progress.since = pass_, exact_until, self._now
             progress.position, progress.attempt = 0, 0
-        self._open_gates(self._intervals.values())
+        if opened:
+            self._forget()
+            self._open_gates(opened)
+
+    def _forget(self) -> None:
+        epochs = [progress.pass_.epoch if progress.pass_ else 0 for progress in self._intervals.values()]
+        for arrivals in self._arrivals.values():
+            arrivals.forget_before(min(epochs) - 1 - self._staleness)
 
     def _accept(self, event: StageDone) -> bool:
         if not self.accepts(event):
             return False
-        progress, step = self._intervals[event.interval], self.program(event.pass_)[event.position]
-        self._release(event.position)
+        progress, steps = self._intervals[event.interval], self.program(event.pass_)
+        step = steps[event.position]
+        self._release(step)
         progress.move(Move.STAGE_DONE, step)
-        progress.position, progress.attempt = event.position + 1, 0
+        progress.position, progress.attempt, progress.since = event.position + 1, 0, self._now
         if step.kind is Kind.SCATTER:
             self._arrived(event.pass_, step.writes[0], event.interval)
-        if progress.position == len(self.program(event.pass_)):
+        if progress.position == len(steps):
             progress.move(Move.PASS_DONE)
-            self._done.append(progress.interval)
+            self._done.append((event.pass_, progress.interval))
         self._open_gates(self._intervals.values() if self._mode == "sync" else [progress])
         return True
 
     def _arrived(self, pass_: Pass, table: str, interval: int) -> None:
-        backward = table.startswith("backward")
-        if self._pass is not None and pass_ < self._pass:
-            return
-        completed = self._arrivals[backward].add(pass_, table, interval)
-        if pass_ == self._pass:
-            everyone = self._mode == "sync"
-            self._open_gates(self._intervals.values() if everyone else [self._intervals[i] for i in completed])
+        completed = self._arrivals[table.startswith("backward")].add(pass_, table, interval)
+        everyone = self._mode == "sync"
+        self._open_gates(self._intervals.values() if everyone else [self._intervals[i] for i in completed])
 
     def _finish(self, reason: Reason, error: BaseException | None = None) -> list[Command]:
         self._finished = True
@@ -216,45 +247,51 @@ class Scheduler:
 
     # ---- gates and queues
 
+    def _of(self, interval: int) -> list[Progress]:
+        """[] if it is another graph server's."""
+        return [self._intervals[interval]] if interval in self._intervals else []
+
     def _open_gates(self, candidates: Iterable[Progress]) -> None:
-        assert self._pass is not None
-        steps = self.program(self._pass)
         for progress in candidates:
-            if progress.state is State.AT_GATE and self._gate_is_open(progress, steps[progress.position]):
+            if progress.state is State.AT_GATE and self._gate_is_open(progress, self._step(progress)):
                 progress.move(Move.GATE_OPENED)
+                self.waited["read_gate"] += self._now - progress.since
                 self._enqueue(progress)
 
     def _gate_is_open(self, progress: Progress, step: Step) -> bool:
-        assert self._pass is not None
+        assert progress.pass_ is not None
         if self._mode == "sync" and any(p.position < progress.position for p in self._intervals.values()):
             return False
         if step.kind is not Kind.GATHER or step.reads[0] in self._programs.constants:
             return True
         arrivals, table = self._arrivals[step.backward], step.reads[0]
         if self._mode == "sync":
-            return arrivals.all_arrived(self._pass, table)
-        return arrivals.complete(self._pass, table, progress.interval)
+            return arrivals.all_arrived(progress.pass_, table)
+        oldest = msgspec.structs.replace(progress.pass_, epoch=self.oldest_epoch(progress.interval))
+        return arrivals.complete(oldest, table, progress.interval)
 
-    def _queue(self, position: int) -> str:
-        assert self._pass is not None
-        return "tensor" if self.program(self._pass)[position].kind is Kind.APPLY else "graph"
+    def _step(self, progress: Progress) -> Step:
+        assert progress.pass_ is not None
+        return self.program(progress.pass_)[progress.position]
 
     def _enqueue(self, progress: Progress) -> None:
-        heapq.heappush(self._queues[self._queue(progress.position)], (-progress.position, progress.interval))
+        assert progress.pass_ is not None
+        place = (progress.pass_.epoch, -progress.position, progress.interval)
+        heapq.heappush(self._queues[_queue(self._step(progress))], place)
 
-    def _release(self, position: int) -> None:
-        self._free[self._queue(position)] += 1
+    def _release(self, step: Step) -> None:
+        self._free[_queue(step)] += 1
 
     def _running(self, pass_: Pass, position: int, interval: int) -> bool:
         progress = self._intervals.get(interval)
-        if progress is None or pass_ != self._pass:
+        if progress is None or pass_ != progress.pass_:
             return False
         return progress.state is State.RUNNING and progress.position == position
 
     def _start(self) -> Iterator[Command]:
         for name, queue in self._queues.items():
             while queue and self._free[name] > 0:
-                _, interval = heapq.heappop(queue)
+                *_, interval = heapq.heappop(queue)
                 self._free[name] -= 1
                 progress = self._intervals[interval]
                 progress.move(Move.STARTED)
@@ -262,16 +299,19 @@ class Scheduler:
                 yield self._command(progress)
 
     def _command(self, progress: Progress) -> Command:
-        assert self._pass is not None
-        match self.program(self._pass)[progress.position].kind:
+        assert progress.pass_ is not None
+        match self._step(progress).kind:
             case Kind.GATHER:
-                return Gather(self._pass, progress.position, progress.interval)
+                return Gather(progress.pass_, progress.position, progress.interval)
             case Kind.SCATTER:
-                return Scatter(self._pass, progress.position, progress.interval)
+                return Scatter(progress.pass_, progress.position, progress.interval)
             case _:
-                return Apply(self._pass, progress.position, progress.interval, progress.attempt)
+                return Apply(progress.pass_, progress.position, progress.interval, progress.attempt)
 
     def _reports(self) -> Iterator[Command]:
         while self._done:
-            assert self._pass is not None
-            yield ReportFinished(self._pass, self._done.popleft())
+            yield ReportFinished(*self._done.popleft())
+
+
+def _queue(step: Step) -> str:
+    return "tensor" if step.kind is Kind.APPLY else "graph"

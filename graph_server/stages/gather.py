@@ -6,7 +6,9 @@ A call covers a run of rows; a row is summed by one thread in the order of its e
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
+from common.errors import ScheduleError
 from common.passes import Pass, PassKind
 from common.saga.arrays import Array
 from common.saga.gathers import AttentionSum
@@ -17,6 +19,7 @@ from graph_server.graph.edges import Edges
 from graph_server.graph.sum_kernels import weighted_sum
 from graph_server.stages.held import Held
 
+Lags = npt.NDArray[np.int64]
 WORK_PER_CALL = 4_000_000
 """Edges times width: about 5 ms of a plain kernel, after which other steps get their turn."""
 SMALL_WORK = 50_000
@@ -36,6 +39,26 @@ def row_runs(edges: Edges, rows: slice, width: int) -> Iterator[tuple[int, int]]
         last = min(max(last, first + 1), rows.stop - rows.start)
         yield rows.start + first, rows.start + last
         first = last
+
+
+def read_and_gather(
+    held: Held, pass_: Pass, step: Step, rows: tuple[int, int], *, interval: int, oldest: int
+) -> Lags | None:
+    """`gather_rows`, while nobody changes the table: how many epochs old each interval's block was that it may have
+    read. None: constant rows have no age. Raises ScheduleError if one was older than epoch `oldest`."""
+    table = step.reads[0]
+    if table in held.programs.constants:
+        gather_rows(held, pass_, step, rows)
+        return None
+    with held.store.reading(pass_, table):
+        epochs = held.store.epochs(pass_, table)[held.feeds(interval, backward=step.backward)]
+        if (epochs < oldest).any():
+            raise ScheduleError(
+                f"{step} of interval {interval} in {pass_} met rows of epoch {epochs.min()} in {table}",
+                why=f"it may read rows of epoch {oldest} and later",
+            )
+        gather_rows(held, pass_, step, rows)
+    return pass_.epoch - epochs
 
 
 def gather_rows(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> None:

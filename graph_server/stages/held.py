@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from common.saga.arrays import Array
 from common.saga.layer import Layer
@@ -19,6 +20,10 @@ class Held:
     def __init__(self, programs: Programs, partition: Partition, *, seed: int, dtype: Any = np.float32) -> None:
         self.programs, self.partition, self.seed = programs, partition, seed
         self.store = TensorStore(programs, partition, dtype)
+        self._feeds = {
+            backward: {interval: np.array(fed, np.int64) for interval, fed in edges.feeds.items()}
+            for backward, edges in ((False, partition.in_edges), (True, partition.out_edges))
+        }
         self.add_loop: list[Array] = []
         self.factors: list[Factors] = []
         for layer in programs.model.layers:
@@ -28,6 +33,10 @@ class Held:
 
     def layer(self, step: Step) -> Layer:
         return self.programs.model.layers[step.layer]
+
+    def feeds(self, interval: int, *, backward: bool) -> npt.NDArray[np.int64]:
+        """The intervals whose rows an own interval's Gather reads."""
+        return self._feeds[backward][interval]
 
     def edges(self, *, backward: bool) -> Edges:
         return self.partition.out_edges if backward else self.partition.in_edges

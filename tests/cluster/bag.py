@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-KINDS = ("command", "done", "ghosts", "attempt", "lost", "gradients", "report", "news")
+KINDS = ("command", "done", "ghosts", "attempt", "lost", "gradients", "report", "news", "line")
 REPEATED = ("done", "ghosts", "lost", "gradients", "report", "news")
 
 

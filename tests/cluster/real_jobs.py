@@ -6,7 +6,7 @@ from pathlib import Path
 from common.trace import StepRecord
 from common.weights_hash import weights_sha256
 from common.wire.channel import Faults
-from local_cloud.in_process import RunResult, run_in_process
+from local_cloud.in_process import RunResult, Saving, run_in_process
 from local_cloud.observer import Silent
 from local_cloud.prepare import prepare_job
 from local_cloud.run_result import Watch
@@ -39,7 +39,8 @@ def train(target: str, settings: dict[str, str], cache_dir: Path, faults: Faults
     job = prepare_job(load(target, settings).spec, base_folder=ROOT, cache_dir=cache_dir, observer=Silent())
     metrics: list[EpochMetrics] = []
     records: list[StepRecord] = []
-    result = run_in_process(job, Watch(on_epoch=metrics.append, record=records.append), faults=faults)
+    watch, saving = Watch(on_epoch=metrics.append, record=records.append), Saving(str(cache_dir / "checkpoints"))
+    result = run_in_process(job, watch, faults=faults, saving=saving)
     assert result.best is not None
     assert result.logits is not None
     bits = Bits(weights_sha256(result.last), weights_sha256(result.best), result.logits.tobytes(), tuple(metrics))

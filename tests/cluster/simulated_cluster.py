@@ -17,13 +17,14 @@ what the deciders demand, so this allows more orders than any network does.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from common.passes import Pass
+from common.passes import Pass, PassKind
 from common.saga.compute import TaskOutputs
 from common.saga.program import Step
 from graph_server.backends.base import TensorTask
@@ -34,6 +35,7 @@ from graph_server.schedule.events import (
     Finish,
     Gather,
     GhostRowsArrived,
+    IntervalMayBegin,
     ReportFinished,
     Scatter,
     StageDone,
@@ -41,12 +43,12 @@ from graph_server.schedule.events import (
 )
 from graph_server.schedule.scheduler import Mode, Scheduler
 from graph_server.stages.apply import take_outputs, tensor_task
-from graph_server.stages.gather import WORK_PER_CALL, gather_rows, row_runs
+from graph_server.stages.gather import WORK_PER_CALL, read_and_gather, row_runs
 from graph_server.stages.scatter import outgoing, scatter_rows
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.weight_store import TooLate
 from tests.cluster.bag import Bag
-from tests.cluster.simulated_parameter_servers import ParameterServers
+from tests.cluster.simulated_parameter_servers import ParameterServers, Saved
 from tests.cluster.small_jobs import SmallJob
 
 MANY = 100_000
@@ -55,11 +57,16 @@ MANY = 100_000
 
 @dataclass(frozen=True)
 class Layout:
-    """How the cluster looks. `seed`: of the die; None: everything happens once, in the order in which it came up."""
+    """How the cluster looks. `seed`: of the die; None: everything happens once, in the order in which it came up.
+    `kills`: how often all of it is killed, to go on from its last checkpoint with a graph server less if there is one.
+    """
 
     num_graph_servers: int = 1
     num_parameter_servers: int = 1
     mode: Mode = "pipe"
+    staleness: int = 0
+    weight_update: str = "epoch"
+    kills: int = 0
     seed: int | None = None
     dtype: Any = np.float32
 
@@ -71,46 +78,94 @@ class Outcome:
     weights: dict[str, bytes]
     logits: bytes
     metrics: list[EpochMetrics]
+    reads: Counter[int] = field(default_factory=Counter, compare=False)
+    """By how many epochs the rows were older than the pass that read them."""
+    generations: int = field(default=1, compare=False)
 
 
 def simulate(job: SmallJob, layout: Layout) -> Outcome:
     """Train to the end. Raises AssertionError with every interval's story if the cluster comes to a standstill."""
-    return _Cluster(job, layout).run()
+    return World(job, layout).run()
 
 
-class _Cluster:
+class World:
+    """The bag, and the cluster of the present generation; of earlier ones, what they had sent may still arrive."""
+
     def __init__(self, job: SmallJob, layout: Layout) -> None:
         self.job, self.layout = job, layout
         self.bag = Bag(None if layout.seed is None else random.Random(layout.seed))
-        self.parameters = ParameterServers(
-            job, layout.num_parameter_servers, bag=self.bag, dtype=layout.dtype, tell_all=self._tell_all
-        )
-        self.graph = [_GraphServer(self, number) for number in range(layout.num_graph_servers)]
+        self.kills = sorted(self.bag.die.choices(range(20, 600), k=layout.kills)) if self.bag.die else []
+        self.reads, self.generation, self.metrics = Counter[int](), 1, list[EpochMetrics]()
+        self.cluster = _Cluster(self, layout, None)
 
     def run(self) -> Outcome:
-        self.parameters.start()
-        for _ in range(MANY):
+        self.cluster.start()
+        for count in range(MANY):
             if not self.bag.coming:
                 break
+            if self.kills and count >= self.kills[0]:
+                self.kills.pop(0)
+                self._begin_again()
             self.bag.draw().happen()
-        assert all(server.finished for server in self.graph), self._stories()
-        return self._outcome()
+        assert all(server.finished for server in self.cluster.graph), self.cluster.stories()
+        return self.cluster.outcome()
 
-    def _tell_all(self, event: Event) -> None:
+    def hear(self, metrics: EpochMetrics) -> None:
+        """An epoch comes again after a restart, its last evaluation, too."""
+        self.metrics = [*(known for known in self.metrics if known.epoch < metrics.epoch), metrics]
+
+    def _begin_again(self) -> None:
+        """New processes, from the last checkpoint."""
+        saved, layout = self.cluster.parameters.saved, self.cluster.layout
+        self.cluster.is_alive = False
+        self.generation += 1
+        fewer = max(1, layout.num_graph_servers - 1)
+        self.cluster = _Cluster(self, replace(layout, num_graph_servers=fewer), saved)
+        self.cluster.start()
+
+
+class _Cluster:
+    def __init__(self, world: World, layout: Layout, saved: Saved | None) -> None:
+        self.world, self.job, self.layout, self.bag = world, world.job, layout, world.bag
+        self.generation, self.finished_epochs = world.generation, dict[int, int]()
+        self.is_alive = True
+        self.parameters = ParameterServers(self, saved)
+        self.graph = [_GraphServer(self, number) for number in range(layout.num_graph_servers)]
+
+    def start(self) -> None:
+        self.parameters.start()
+
+    def tell_all(self, event: Event) -> None:
+        if isinstance(event, IntervalMayBegin):
+            self._check_epoch_gate(event)
         for server in self.graph:
             self.bag.put("news", server.tell, event)
 
-    def _outcome(self) -> Outcome:
+    def finished(self, pass_: Pass, interval: int) -> None:
+        if pass_.kind is PassKind.TRAIN:
+            self.finished_epochs[interval] = max(pass_.epoch, self.finished_epochs.get(interval, 0))
+
+    def _check_epoch_gate(self, event: IntervalMayBegin) -> None:
+        """By what the graph servers have done, whatever the training clock believes."""
+        first = event.exact_until - 1
+        slowest = min(self.finished_epochs.get(interval, first) for interval in range(self.job.num_intervals))
+        assert event.pass_.epoch <= slowest + 1 + self.layout.staleness, "an interval runs too far ahead"
+        if self.layout.weight_update == "epoch":
+            assert event.pass_.weights_version >= event.pass_.epoch - 1 - self.layout.staleness, "weights too old"
+
+    def outcome(self) -> Outcome:
         last = self.parameters.last
         assert last is not None
-        weights = {name: rows.tobytes() for name, rows in sorted(self.parameters.weights(last.epoch).items())}
-        return Outcome(weights, self._logits(last), self.parameters.metrics)
+        newest = self.parameters.weights(self.parameters.version)
+        weights = {name: rows.tobytes() for name, rows in sorted(newest.items())}
+        world = self.world
+        return Outcome(weights, self._logits(last), world.metrics, world.reads, world.generation)
 
     def _logits(self, pass_: Pass) -> bytes:
         blocks = {i: s.held.store.rows(pass_, "logits", i) for s in self.graph for i in s.held.partition.own}
         return np.concatenate([blocks[interval] for interval in sorted(blocks)]).tobytes()
 
-    def _stories(self) -> str:
+    def stories(self) -> str:
         lines = [f"graph server {s.number}: {line}" for s in self.graph for line in s.scheduler.stories()]
         return "\n".join(["a standstill", *lines])
 
@@ -127,12 +182,15 @@ class _GraphServer:
             feeds_out=partition.out_edges.feeds,
             num_intervals=job.num_intervals,
             mode=layout.mode,
+            staleness=layout.staleness,
             places={"graph": die.randint(1, 3), "tensor": die.randint(1, 3)} if die else {"graph": 1, "tensor": 1},
         )
         self.sums: dict[tuple[Pass, int], dict[str, float]] = {}
         self.finished = False
 
     def tell(self, event: Event) -> None:
+        if not self.cluster.is_alive:
+            return
         for command in self.scheduler.handle(event):
             if isinstance(command, Apply):
                 self._apply(command)
@@ -141,12 +199,15 @@ class _GraphServer:
         self.scheduler.validate()
 
     def carry_out(self, command: Command) -> None:
+        if not self.cluster.is_alive:
+            return
         match command:
             case Gather():
                 self._gather(command)
             case Scatter():
                 self._scatter(command)
             case ReportFinished(pass_, interval):
+                self.cluster.finished(pass_, interval)
                 self.bag.put("report", self.cluster.parameters.report, pass_, interval, self.sums[pass_, interval])
             case Finish():
                 self.finished = True
@@ -156,11 +217,14 @@ class _GraphServer:
 
     def _gather(self, command: Gather) -> None:
         step = self._step(command)
-        edges, rows = self.held.edges(backward=step.backward), self.held.partition.rows[command.interval]
+        interval, pass_ = command.interval, command.pass_
+        edges, rows = self.held.edges(backward=step.backward), self.held.partition.rows[interval]
+        oldest = self.scheduler.oldest_epoch(interval)
         # Now and then row by row: no split of an interval may change a bit.
         for run in row_runs(edges, rows, WORK_PER_CALL if self.bag.strikes() else 1):
-            gather_rows(self.held, command.pass_, step, run)
-        self.bag.put("done", self.tell, StageDone(command.pass_, command.position, command.interval))
+            lags = read_and_gather(self.held, pass_, step, run, interval=interval, oldest=oldest)
+            self.cluster.world.reads.update([] if lags is None else lags.tolist())
+        self.bag.put("done", self.tell, StageDone(pass_, command.position, interval))
 
     def _scatter(self, command: Scatter) -> None:
         pass_, interval, step = command.pass_, command.interval, self._step(command)
@@ -173,7 +237,7 @@ class _GraphServer:
         self.bag.put("done", self.tell, StageDone(pass_, command.position, interval))
 
     def receive(self, pass_: Pass, table: str, interval: int, block: np.ndarray) -> None:
-        if self.held.store.accept_ghosts(pass_, table, interval, block):
+        if self.cluster.is_alive and self.held.store.accept_ghosts(pass_, table, interval, block):
             self.tell(GhostRowsArrived(pass_, table, interval))
 
     def _apply(self, command: Apply) -> None:
@@ -190,18 +254,18 @@ class _GraphServer:
             self.held, pass_, step, position=command.position, interval=interval, attempt=command.attempt
         )
         try:
-            outputs = self._compute(task)
+            while (weights := self.cluster.parameters.weights(pass_.weights_version)) is None:
+                yield
         except TooLate:
             assert not self.scheduler.accepts(event)
             return
+        outputs = self.cluster.job.computed(task, weights)
         for number in range(len(self.cluster.parameters) if outputs.gradients else 0):
-            self.cluster.parameters.push(number, task, outputs.gradients)
+            # a task of an earlier generation meets the present one's parameter servers
+            present = self.cluster.world.cluster.parameters
+            present.push(number, task, outputs.gradients, generation=self.cluster.generation)
             yield
         self.bag.put("done", self._take, event, task, outputs)
-
-    def _compute(self, task: TensorTask) -> TaskOutputs:
-        weights = self.cluster.parameters.weights(task.pass_.weights_version)
-        return self.cluster.job.computed(task, weights)
 
     def _go_on(self, attempt: Iterator[None]) -> None:
         for _ in attempt:

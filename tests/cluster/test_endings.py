@@ -222,11 +222,14 @@ def test_kill_9_of_the_launcher_takes_everything_along(tmp_path: Path):
     assert not (tmp_path / "run" / "summary.json").exists()
 
 
-def test_sigterm_of_the_launcher_takes_everything_along(tmp_path: Path):
+def test_sigterm_of_the_launcher_ends_after_the_epoch_with_a_checkpoint(tmp_path: Path):
     with command(tmp_path / "run", SMALL, "--secure") as made:
-        made.end(signal.SIGTERM)
+        said = made.end(signal.SIGTERM)
         assert len(made.family) == 4
-    assert made.process.returncode == -signal.SIGTERM
+    assert made.process.returncode == 130
+    assert "note: stopping after this epoch; SIGTERM again stops at once" in said.splitlines()
+    assert (made.summary["state"], made.summary["stop_reason"]) == ("Stopped", "stopped by SIGTERM")
+    assert (tmp_path / "run" / "checkpoints" / f"epoch-{made.summary['epochs']:06d}" / "manifest.json").is_file()
 
 
 def test_ctrl_c_ends_after_the_epoch_while_tasks_are_away_and_keeps_the_weights(tmp_path: Path):

@@ -1,13 +1,15 @@
 """Deliberate defects: the comparison of test_event_orders.py must find each of them, or it proves nothing."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from common.errors import ScheduleError
+from common.errors import DorylusError, ScheduleError
 from common.passes import Pass
 from common.saga.arrays import Array
 from graph_server.graph.tensor_store import TensorStore
@@ -15,7 +17,10 @@ from graph_server.schedule.arrivals import Arrivals
 from graph_server.schedule.events import StageDone
 from graph_server.schedule.scheduler import Scheduler
 from parameter_server import weight_store
+from parameter_server.epoch_gate import EpochGate
+from parameter_server.interval_store import IntervalWeightStore
 from parameter_server.tree_sum import TreeSum
+from parameter_server.weight_store import GradientKey, WeightStore
 from tests.cluster.simulated_cluster import Layout, Outcome, simulate
 from tests.cluster.small_jobs import SmallJob
 
@@ -130,6 +135,56 @@ def own_rows_are_added_to_a_table(patch: Patch) -> None:
     patch.setattr(TensorStore, "publish", publish_more)
 
 
+# ---- of async and of restarts
+
+
+def a_read_gate_opens_an_epoch_early(patch: Patch) -> None:
+    complete = Arrivals.complete
+
+    def complete_before(arrivals: Arrivals, pass_: Pass, table: str, interval: int) -> bool:
+        early = Pass(pass_.epoch - 1, pass_.kind, pass_.weights_version)
+        return pass_.epoch == 1 or complete(arrivals, early, table, interval)
+
+    patch.setattr(Arrivals, "complete", complete_before)
+
+
+def an_epoch_gate_opens_an_epoch_early(patch: Patch) -> None:
+    begin = EpochGate.begin
+
+    def begin_early(gate: EpochGate, candidates: Any) -> Any:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(gate, "_staleness", gate._staleness + 1)
+            return begin(gate, candidates)
+
+    patch.setattr(EpochGate, "begin", begin_early)
+
+
+def a_stash_is_released_early(patch: Patch) -> None:
+    """Two versions fewer: one is spare."""
+    stashed = WeightStore._stashed
+    patch.setattr(WeightStore, "_stashed", lambda store: set(sorted(stashed(store))[2:]))
+
+
+def a_pin_is_forgotten(patch: Patch) -> None:
+    patch.setattr(IntervalWeightStore, "_stashed", lambda store: {store._version - 1, store._version})
+
+
+def a_generation_is_ignored(patch: Patch) -> None:
+    push = WeightStore.push
+
+    def push_any(store: WeightStore, key: GradientKey, gradient: Array) -> Any:
+        return push(store, msgspec.structs.replace(key, generation=store._generation), gradient)
+
+    patch.setattr(WeightStore, "push", push_any)
+
+
+LATER_DEFECTS = {
+    a_read_gate_opens_an_epoch_early: Layout(3, 1, mode="async", staleness=1),
+    an_epoch_gate_opens_an_epoch_early: Layout(2, 1, mode="async", staleness=1),
+    a_stash_is_released_early: Layout(2, 1, mode="async", staleness=1),
+    a_pin_is_forgotten: Layout(2, 1, mode="async", staleness=1, weight_update="interval"),
+    a_generation_is_ignored: Layout(2, 1, kills=2),
+}
 DEFECTS = (
     an_old_ghost_is_accepted,
     ghosts_are_added_up,
@@ -174,6 +229,33 @@ def test_a_defect_is_found(jobs: Callable[[int, str], SmallJob], defect: Callabl
 def test_a_regrouped_sum_is_found(jobs: Callable[[int, str], SmallJob]):
     """In float64: rounded to float32, most sums hide in which order they were added."""
     assert is_found(jobs, a_sum_is_regrouped, np.float64)
+
+
+def is_found_in(jobs: Callable[[int, str], SmallJob], layout: Layout, defect: Callable[[Patch], None]) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        defect(patch)
+        return any(
+            fails(partial(simulate, jobs(number, "graphsage"), replace(layout, seed=seed)))
+            for seed in range(SEEDS)
+            for number in GRAPHS
+        )
+
+
+def fails(run: Callable[[], Outcome]) -> bool:
+    try:
+        run()
+    except (AssertionError, DorylusError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize("defect", LATER_DEFECTS)
+def test_a_defect_of_async_or_of_restarts_is_found(
+    long_jobs: Callable[[int, str], SmallJob], defect: Callable[[Patch], None]
+):
+    layout = LATER_DEFECTS[defect]
+    assert is_found_in(long_jobs, layout, defect)
+    assert not fails(partial(simulate, long_jobs(2, "graphsage"), replace(layout, seed=1)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

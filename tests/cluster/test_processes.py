@@ -41,6 +41,7 @@ class Case:
             "cluster.num_parameter_servers": str(self.num_parameter_servers),
             "backend.name": self.backend,
             "backend.relaunch_floor_ms": "60000",
+            "backend.lease_idle_ms": "60000",
             "backend.lease_max_tasks": "10000",  # a successor may start in a container without the constants
         }
 

@@ -20,15 +20,23 @@ SETTINGS = {
 FLIPPED = {
     "cluster.num_graph_servers": "2",
     "cluster.num_parameter_servers": "3",
+    "cluster.max_restarts": "0",
     "cluster.instance_type": "c7g.large",
     "backend.name": "local_cpu",
+    "backend.min_lambdas": "3",
     "backend.max_lambdas": "7",
     "backend.memory_mb": "512",
     "backend.lease_max_tasks": "1",
     "backend.lease_seconds": "30",
+    "backend.lease_idle_ms": "50",
     "backend.relaunch_ratio": "2",
     "backend.relaunch_floor_ms": "10",
+    "budget.max_cost_usd": "5",
+    "budget.max_runtime_seconds": "600",
     "output.path": "elsewhere/",
+    "output.save_model_frequency": "1",
+    "output.checkpoint_seconds": "1",
+    "output.keep_checkpoints": "1",
 }
 CHANGING = {
     "dataset.normalize_features": "row",

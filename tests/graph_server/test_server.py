@@ -256,11 +256,11 @@ def test_a_task_that_never_ends_does_not_hold_up_the_failure_of_another(job: Sma
     assert str(fails(lambda: Shell(job, make_backend=NeverDone), TaskCrashed)) == "interval 0 raised"
 
 
-@pytest.mark.parametrize("stage", ["gather_rows", "scatter_rows"])
+@pytest.mark.parametrize("stage", ["read_and_gather", "scatter_rows"])
 def test_an_error_in_a_graph_stage_ends_the_run(job: SmallJob, monkeypatch: pytest.MonkeyPatch, stage: str):
     """Also one that is no error of ours."""
 
-    def broken(*arguments: object) -> None:
+    def broken(*arguments: object, **options: object) -> None:
         raise IndexError("row 7 of 6")
 
     monkeypatch.setattr(shell_module, stage, broken)

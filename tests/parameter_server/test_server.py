@@ -13,9 +13,10 @@ from common.saga.arrays import Array
 from common.wire import messages
 from common.wire.channel import InMemoryNetwork, Reply, refusing
 from common.wire.clients import ParameterClient
+from parameter_server.clock_keeper import ClockKeeper
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.optimizers import Sgd
-from parameter_server.server import ClockKeeper, ParameterServer
+from parameter_server.server import ParameterServer
 from parameter_server.training_clock import ClockSettings, ClockState, TrainingClock
 from parameter_server.weight_store import WeightStore
 
@@ -26,8 +27,12 @@ GRADIENTS = [np.full_like(rows, 0.25) for rows in WEIGHTS.values()]
 STAGE = "∇ApplyVertex0"
 
 
+def weight_store() -> WeightStore:
+    return WeightStore(WEIGHTS, Sgd(1.0), NUM_INTERVALS, generation=GENERATION)
+
+
 def parameter_server() -> ParameterServer:
-    return ParameterServer(WeightStore(WEIGHTS, Sgd(1.0), NUM_INTERVALS, generation=GENERATION), generation=GENERATION)
+    return ParameterServer(weight_store(), generation=GENERATION)
 
 
 class Cluster:
@@ -35,12 +40,13 @@ class Cluster:
 
     def __init__(self, count: int = 1, num_epochs: int = 2) -> None:
         self.network, self.epochs = InMemoryNetwork(), list[EpochMetrics]()
-        self.servers = [parameter_server() for _ in range(count)]
+        stores = [weight_store() for _ in range(count)]
+        self.servers = [ParameterServer(store, generation=GENERATION) for store in stores]
         for number, server in enumerate(self.servers):
             channel = self.network.join(f"parameter{number}", server.answer)
         client = ParameterClient(channel, num_parameter_servers=count, generation=GENERATION)
         clock = TrainingClock(ClockSettings(num_epochs=num_epochs), NUM_INTERVALS)
-        self.keeper = ClockKeeper(clock, client, self.epochs.append, count)
+        self.keeper = ClockKeeper(clock, stores[0], client, num_shards=count, on_epoch=self.epochs.append)
         self.servers[0].keeper = self.keeper
 
     async def ask(self, message: messages.Message, *buffers: Array, of: int = 0) -> messages.Message:

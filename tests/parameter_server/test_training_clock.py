@@ -26,6 +26,11 @@ from parameter_server.training_clock import (
 NUM_VALID = 100
 
 
+def stopped(state, reason, best, last):
+    """With one optimizer step per epoch, versions are epochs."""
+    return Stopped(state, reason, best, last, best, last)
+
+
 def sums(pass_, interval, num_intervals, valid):
     """This interval's share. The valid accuracy of version e is valid[e - 1]; all valid vertices are in interval 0."""
     if pass_.kind is PassKind.TRAIN:
@@ -78,7 +83,7 @@ def test_a_whole_job():
         ),
         BestChanged(2, 1),
         PassOpened(passes.predict(2, 2)),
-        Stopped(ClockState.COMPLETED, "all 2 epochs are done", 2, 2),
+        stopped(ClockState.COMPLETED, "all 2 epochs are done", 2, 2),
     ]
     assert (clock.state, clock.current, clock.best_version) == (ClockState.COMPLETED, None, 2)
 
@@ -115,7 +120,7 @@ def test_the_loss_is_the_tree_ordered_sum():
         events += clock.interval_finished(passes.train(1), interval, {"loss": values[interval], "loss_weight": 1.0})
     tree, left_fold = (1e16 + 1.0) + (1.0 + 1.0), ((1e16 + 1.0) + 1.0) + 1.0
     assert tree != left_fold
-    assert events[0] == EpochEnded(EpochMetrics(epoch=1, loss=tree / 4))
+    assert events[0] == EpochEnded(EpochMetrics(epoch=1, loss=tree / 4, exact=False))
 
 
 def test_a_repeat_does_not_replace_the_first_report():
@@ -151,8 +156,8 @@ def test_eval_frequency(frequency, epochs):
 def test_an_epoch_without_evaluation_still_has_its_loss():
     _, events = run([0.1] * 3, eval_frequency=0)
     assert [e for e in events if isinstance(e, EpochEnded)][:2] == [
-        EpochEnded(EpochMetrics(epoch=1, loss=1 / 3)),
-        EpochEnded(EpochMetrics(epoch=2, loss=2 / 3)),
+        EpochEnded(EpochMetrics(epoch=1, loss=1 / 3, exact=False)),
+        EpochEnded(EpochMetrics(epoch=2, loss=2 / 3, exact=False)),
     ]
 
 
@@ -161,13 +166,13 @@ def test_predictions_come_from_the_best_version():
     assert [e for e in events if isinstance(e, BestChanged)] == [BestChanged(1, None), BestChanged(2, 1)]
     assert events[-2:] == [
         PassOpened(passes.predict(4, 2)),
-        Stopped(ClockState.COMPLETED, "all 4 epochs are done", 2, 4),
+        stopped(ClockState.COMPLETED, "all 4 epochs are done", 2, 4),
     ]
 
 
 def test_a_metric_of_which_less_is_better():
     _, events = run([0.3, 0.2, 0.5], higher_is_better=False, target_metric=0.2)
-    assert events[-1] == Stopped(ClockState.COMPLETED, "the valid metric 0.2000 of epoch 2 reached the target", 2, 2)
+    assert events[-1] == stopped(ClockState.COMPLETED, "the valid metric 0.2000 of epoch 2 reached the target", 2, 2)
 
 
 def test_without_a_valid_mask_the_last_version_is_the_best():
@@ -183,20 +188,20 @@ def test_without_a_valid_mask_the_last_version_is_the_best():
 
 def test_early_stopping():
     _, events = run([0.5, 0.4, 0.5, 0.6, 0.6, 0.6, 0.9], use_early_stop=True, early_stop_rounds=2, num_epochs=7)
-    assert events[-1] == Stopped(ClockState.COMPLETED, "no improvement in 2 evaluations (epoch 3)", 1, 3)
+    assert events[-1] == stopped(ClockState.COMPLETED, "no improvement in 2 evaluations (epoch 3)", 1, 3)
 
 
 def test_early_stopping_counts_evaluations_not_epochs():
     valid = [0.9, 0.5, 0.9, 0.4, 0.9, 0.4, 0.9, 0.9]
     _, events = run(valid, eval_frequency=2, use_early_stop=True, early_stop_rounds=2)
-    assert events[-1] == Stopped(ClockState.COMPLETED, "no improvement in 2 evaluations (epoch 6)", 2, 6)
+    assert events[-1] == stopped(ClockState.COMPLETED, "no improvement in 2 evaluations (epoch 6)", 2, 6)
 
 
 def test_early_stopping_wants_more_than_min_delta():
     options = {"use_early_stop": True, "early_stop_rounds": 2, "num_epochs": 4}
     valid = [0.50, 0.52, 0.54, 0.56]
     assert run(valid, **options)[1][-1].reason == "all 4 epochs are done"
-    assert run(valid, early_stop_min_delta=0.1, **options)[1][-1] == Stopped(
+    assert run(valid, early_stop_min_delta=0.1, **options)[1][-1] == stopped(
         ClockState.COMPLETED, "no improvement in 2 evaluations (epoch 3)", 3, 3
     )
 
@@ -209,7 +214,7 @@ def test_the_target():
     _, events = run([0.5, 0.79, 0.8, 0.9], target_metric=0.8)
     assert events[-2:] == [
         PassOpened(passes.predict(3, 3)),
-        Stopped(ClockState.COMPLETED, "the valid metric 0.8000 of epoch 3 reached the target", 3, 3),
+        stopped(ClockState.COMPLETED, "the valid metric 0.8000 of epoch 3 reached the target", 3, 3),
     ]
 
 
@@ -232,7 +237,7 @@ def test_a_requested_stop_ends_at_the_next_pause(during, passes_opened):
     events = drive(clock, valid, after=stop)
     assert opened(events) == passes_opened
     last = int(during[-1])
-    assert events[-1] == Stopped(ClockState.STOPPED, "stopped", min(last, 3), last)
+    assert events[-1] == stopped(ClockState.STOPPED, "stopped", min(last, 3), last)
     assert clock.state is ClockState.STOPPED
 
 
@@ -250,7 +255,7 @@ def test_a_loss_that_is_not_finite_fails_the_job(value):
     clock.interval_finished(passes.train(1), 0, {"loss": 1.0, "loss_weight": 1.0})
     events = clock.interval_finished(passes.train(1), 1, {"loss": value, "loss_weight": 1.0})
     reason = f"the training loss of epoch 1 is {value}; set a smaller training.lr"
-    assert events == [Stopped(ClockState.FAILED, reason, None, 1)]
+    assert events == [stopped(ClockState.FAILED, reason, None, 1)]
     assert (clock.state, clock.current) == (ClockState.FAILED, None)
 
 
@@ -261,7 +266,7 @@ def test_a_failed_job_still_has_the_best_version_so_far():
     clock.interval_finished(passes.evaluate(1), 0, {"valid_correct": 1.0, "valid_count": 2.0})
     events = clock.interval_finished(passes.train(2), 0, {"loss": math.nan, "loss_weight": 1.0})
     assert events == [
-        Stopped(ClockState.FAILED, "the training loss of epoch 2 is nan; set a smaller training.lr", 1, 2)
+        stopped(ClockState.FAILED, "the training loss of epoch 2 is nan; set a smaller training.lr", 1, 2)
     ]
 
 
@@ -271,14 +276,14 @@ def test_an_evaluation_that_is_not_finite_fails_the_job():
     clock.interval_finished(passes.train(1), 0, {"loss": 1.0, "loss_weight": 1.0})
     events = clock.interval_finished(passes.evaluate(1), 0, {"valid_loss": math.nan})
     reason = "valid_loss in the evaluation of epoch 1 is nan; set a smaller training.lr"
-    assert events == [Stopped(ClockState.FAILED, reason, None, 1)]
+    assert events == [stopped(ClockState.FAILED, reason, None, 1)]
 
 
 def test_no_train_entry_with_a_weight_fails_the_job():
     clock = TrainingClock(ClockSettings(num_epochs=5), 1)
     clock.start()
     events = clock.interval_finished(passes.train(1), 0, {"loss": 0.0, "loss_weight": 0.0})
-    assert events == [Stopped(ClockState.FAILED, "no train entry has a weight, so there is no loss", None, 1)]
+    assert events == [stopped(ClockState.FAILED, "no train entry has a weight, so there is no loss", None, 1)]
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_the_newest_two_versions_are_held():
         target.pull(1)
     assert str(caught.value) == (
         "weights version 1 is gone\n"
-        "  why: held are versions 3, 4: the newest two and those that are kept\n"
+        "  why: held are versions 3, 4: the newest and those that are kept\n"
         "  fix: keep a version before two newer ones are made"
     )
     assert isinstance(caught.value, TensorTaskError)

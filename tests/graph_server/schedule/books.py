@@ -7,10 +7,10 @@ from graph_server.schedule.stragglers import LateAfter
 from graph_server.schedule.token_bucket import TokenBucket
 
 
-def book_of(intervals: int = 12, target: int = 5, **other: float) -> LeaseBook:
-    given = {"max_tasks": 64, "seconds": 240.0, "max_losses": 3, "adopt_after_seconds": 1.0, **other}
+def book_of(intervals: int = 12, target: int = 5, **other: object) -> LeaseBook:
+    given: dict[str, object] = {"max_tasks": 64, "seconds": 240.0, "max_losses": 3, "adopt_after_seconds": 1.0}
     late = LateAfter(ratio=5.0, floor_seconds=0.5, prior_seconds=20.0)
-    made = LeaseSettings(num_intervals=intervals, target=target, late=late, **given)  # type: ignore[arg-type]
+    made = LeaseSettings(num_intervals=intervals, target=target, late=late, **given | other)  # type: ignore[arg-type]
     return LeaseBook(made, TokenBucket(100, 100))
 
 

@@ -2,14 +2,16 @@
 
     invoked -> hello, late or never -> asks, takes tasks in order -> results · errors · nothing, for it hangs -> gone
 
-Every interval walks through a few steps, each a task; the world ends when all are done. Whatever comes out of the book
-is checked here against what a function can bear, and the book itself after every event.
+Now and then another number of leases is wanted, or a task that waits is taken back and done by somebody else. Every
+interval walks through a few steps, each a task; the world ends when all are done. Whatever comes out of the book is
+checked here against what a function can bear, and the book itself after every event.
 """
 
 import random
 from dataclasses import dataclass, field
 
 from common.passes import evaluate, train
+from graph_server.schedule.idle_limit import IdleAfter
 from graph_server.schedule.lease_book import LeaseBook
 from graph_server.schedule.lease_events import End, LeaseCommand, LeaseSettings, Open, Send, TaskKey
 from graph_server.schedule.stragglers import LateAfter
@@ -48,12 +50,17 @@ class World:
             late=LateAfter(5.0, FLOOR, 3.0),
             max_losses=10**6,
             adopt_after_seconds=1.0,
+            idle=die.choice((None, IdleAfter(0.0, 0.5))),
+            open_after_seconds=die.choice((0.0, 0.2)),
         )
         self.num_slots = die.randint(1, 3)
         self.book = book(self.settings, TokenBucket(5, 5))
         self.now = 1000.0
         self.functions: dict[int, Function] = {}
         self.done: set[TaskKey] = set()
+        self.later: list[tuple[float, TaskKey]] = []
+        """What comes when an interval's graph stages are done."""
+        self.away = die.choice((0.0, 60.0))
         self.failures: dict[TaskKey, int] = {}
 
     @property
@@ -68,10 +75,11 @@ class World:
             if len(self.done) == self.wanted:
                 break
             self.now += self.die.random() * self.die.choice((0.01, 0.3, 0.3, 4.0))
+            self.add_what_is_ready()
             self.happen()
             self.book.validate()
         assert len(self.done) == self.wanted, "a standstill"
-        assert self.book.counts.tasks == self.wanted
+        assert self.book.counts.tasks + self.book.counts.withdrawn == self.wanted
         self.end()
 
     def end(self) -> None:
@@ -88,10 +96,18 @@ class World:
 
     # ---- what happens
 
+    def add_what_is_ready(self) -> None:
+        ready = [(when, key) for when, key in self.later if when <= self.now]
+        self.later = [(when, key) for when, key in self.later if when > self.now]
+        for _, key in ready:
+            self.obey(self.book.add(key, self.now, constant_bytes=75_000_000))
+
     def happen(self) -> None:
         bad = self.die.random() < self.luck
         candidates = [self.tick, self.hello, self.finish, self.finish, self.finish]
-        if bad:
+        if self.die.random() < 0.05:
+            candidates = [self.retarget, self.withdraw]
+        elif bad:
             candidates = [self.lose, self.throttle, self.fail, self.lose_unheard]
         self.die.choice(candidates)()
 
@@ -121,10 +137,26 @@ class World:
         first = self.book.done(lease, key, self.now)
         assert first == (key not in self.done), "a result counts once"
         if first:
-            self.done.add(key)
-            if key.position + 1 < STEPS:
-                self.obey(self.book.add(self.task(key.interval, key.position + 1), self.now))
+            self.go_on(key)
         self.ask(lease)
+
+    def go_on(self, key: TaskKey) -> None:
+        """This task is done: the interval's next one begins."""
+        self.done.add(key)
+        if key.position + 1 < STEPS:
+            ready = self.now + self.die.random() * self.away
+            self.later.append((ready, self.task(key.interval, key.position + 1)))
+
+    def retarget(self) -> None:
+        """Of leases, fewer or more."""
+        self.obey(self.book.retarget(self.die.randint(1, self.settings.target), self.now))
+
+    def withdraw(self) -> None:
+        """Somebody else does it, at once."""
+        key = self.book.withdraw()
+        if key is not None:
+            assert key not in self.done
+            self.go_on(key)
 
     def fail(self) -> None:
         """Twice a task at most, with different words."""

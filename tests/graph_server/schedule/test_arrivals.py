@@ -68,10 +68,38 @@ def test_passes_that_are_over_are_forgotten_and_later_ones_kept():
     for pass_ in (train(1), evaluate(1), train(2)):
         rows.add(pass_, "source1", 0)
         rows.add(pass_, "source1", 1)
-    rows.forget_before(evaluate(1))
+    rows.forget_before(2)
     assert not rows.complete(train(1), "source1", 1)
-    assert rows.complete(evaluate(1), "source1", 1)
+    assert not rows.complete(evaluate(1), "source1", 1)
     assert rows.complete(train(2), "source1", 1)
+
+
+def test_in_async_rows_of_a_later_epoch_count_for_earlier_ones():
+    rows = Arrivals(tuple(FEEDS), FEEDS, 6, staleness=1)
+    assert rows.add(train(3), "source1", 0) == []
+    assert rows.add(train(1), "source1", 1) == [1]
+    assert rows.complete(train(1), "source1", 1)
+    assert not rows.complete(train(2), "source1", 1)
+    assert rows.add(train(2), "source1", 1) == [1]
+    assert rows.complete(train(2), "source1", 1)
+    assert not rows.complete(train(3), "source1", 1)
+    assert rows.add(train(1), "source1", 1) == []
+
+
+def test_far_behind_nothing_is_counted():
+    rows = Arrivals(tuple(FEEDS), FEEDS, 6, staleness=0)
+    rows.add(train(100), "source1", 0)
+    rows.add(train(100), "source1", 1)
+    assert rows.complete(train(100), "source1", 1)
+    assert not rows.complete(train(90), "source1", 1)
+
+
+def test_evaluations_are_exact_in_async_too():
+    rows = Arrivals(tuple(FEEDS), FEEDS, 6, staleness=1)
+    rows.add(evaluate(2), "source1", 0)
+    rows.add(evaluate(2), "source1", 1)
+    assert rows.complete(evaluate(2), "source1", 1)
+    assert not rows.complete(evaluate(1), "source1", 1)
 
 
 def test_a_graph_server_without_intervals_may_hear_of_rows():

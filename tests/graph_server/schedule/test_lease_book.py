@@ -21,11 +21,11 @@ def test_every_task_is_done_once_whatever_happens(seed: int):
 
 def test_the_worlds_have_everything_in_them():
     """Else their ending well would mean little."""
-    worlds = [World(seed) for seed in range(40)]
+    worlds = [World(seed) for seed in range(120)]
     for world in worlds:
         world.run()
     counts = [world.book.counts for world in worlds]
-    for kind in ("relaunches", "repeats", "lost_leases", "throttled"):
+    for kind in ("relaunches", "repeats", "lost_leases", "throttled", "idle", "withdrawn"):
         assert sum(getattr(count, kind) for count in counts) > 10, kind
     assert any(world.failures for world in worlds)
 

@@ -1,8 +1,9 @@
 """What is late goes elsewhere, who is suspect gets nothing, and when errors and losses end the job."""
 
 from common.errors import ClusterError, TaskCrashed
-from graph_server.schedule.lease_book import LOSS_WINDOW_SECONDS, LeaseBook
+from graph_server.schedule.lease_book import LeaseBook
 from graph_server.schedule.lease_events import End, GiveUp, LeaseCommand, Send
+from graph_server.schedule.loss_limit import LOSS_WINDOW_SECONDS
 from tests.graph_server.schedule.books import book_of, finish, live, opened, sent, task
 
 # ---- late

@@ -135,7 +135,7 @@ def test_a_gather_waits_for_the_ghosts_it_reads_and_for_those_of_this_pass_only(
     scheduled = scheduler({1: (0, 1)})
     handle(scheduled, ClockAdvanced(train(1)))
     assert walk(scheduled, train(1), (PROJECT, SCATTER), 1) == []
-    assert handle(scheduled, GhostRowsArrived(train(2), "source1", 0)) == []
+    assert handle(scheduled, GhostRowsArrived(evaluate(1), "source1", 0)) == []
     assert handle(scheduled, GhostRowsArrived(train(1), "backward1", 0)) == []
     assert handle(scheduled, GhostRowsArrived(train(1), "source1", 0)) == [Gather(train(1), GATHER, 1)]
 
