@@ -64,10 +64,11 @@ class DatasetSpec(Group):
     edge_weight: Annotated[str | None, Text("the name of a column", null=True)] = None
     """Name of a column of weights; null: a weight column is reported and not used."""
     features: Literal["file", "degree", "one_hot"] = "file"
-    """Where the vertices' features come from."""
+    """Where the vertices' features come from; degree: the in-degree, one column; one_hot: one column for each vertex, at
+    most 20,000 of them."""
     normalize_features: Literal["auto", "none", "row", "standard"] = "auto"
     """row: rows add up to 1; standard: columns with mean 0 and variance 1; auto: what the reader declares usual (row
-    for Planetoid, LINQS, gnn-benchmark), else none; said in the report."""
+    for Planetoid, LINQS, gnn-benchmark; standard for GraphSAINT and for degrees), else none; said in the report."""
     split: SplitSpec = Field(default_factory=SplitSpec)
     """Only when the file has no masks; stratified by class, seeded by `split_seed`."""
     split_index: Annotated[int, Whole(0)] = 0
@@ -81,7 +82,8 @@ class DatasetSpec(Group):
     drop_unknown_edges: Annotated[bool, Switch()] = False
     """true: edges to vertices that are not listed are dropped and counted, instead of an error."""
     allow_pickle: Annotated[bool, Switch()] = False
-    """true: unrestricted pickle, which can run any code. Formats with a restricted reader do not need it."""
+    """true: Python objects in .npz are read too, by a restricted reader that builds arrays and matrices and runs
+    nothing."""
     edge_type: Annotated[str | None, Text("the name of an edge type", null=True)] = None
     """Pick the homogeneous part of a heterogeneous file: its edges."""
     node_type: Annotated[str | None, Text("the name of a node type", null=True)] = None

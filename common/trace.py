@@ -1,5 +1,9 @@
-"""The trace: one record per step of an interval, as JSON lines. All times are seconds since the job began."""
+"""The trace, as JSON lines: a record per step of an interval, and one per decision about leases.
 
+All times are seconds since the job began.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,10 +36,29 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gradients: int = 0
     ghosts: int = 0
     """Bytes of rows sent to other graph servers."""
+    generation: int = 1
+    """Of the job's start: after a restart from a checkpoint the same epochs come again."""
 
     @property
     def payload(self) -> int:
         return self.rows_in + self.rows_out + self.weights + self.gradients + self.ghosts
+
+
+class LeaseDecision(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="lease_decision"):
+    """How many leases a graph server wants from now on, and why: what was seen until then."""
+
+    at: float
+    server: int
+    before: int
+    target: int
+    reason: str
+    tasks_per_second: float = 0.0
+    busy: float = 0.0
+    """Share of the leases' slots that had a task."""
+    waiting: float = 0.0
+    """Tasks that waited for a lease, on average."""
+    cores: float = 0.0
+    """Graph stages under way or waiting, per core."""
 
 
 class TraceFile:
@@ -45,7 +68,7 @@ class TraceFile:
         self._file = path.open("ab", buffering=0)
         self._encoder = msgspec.json.Encoder()
 
-    def write(self, record: StepRecord) -> None:
+    def write(self, record: StepRecord | LeaseDecision) -> None:
         self._file.write(self._encoder.encode(record) + b"\n")
 
     def __enter__(self) -> Self:
@@ -55,5 +78,19 @@ class TraceFile:
         self._file.close()
 
 
+class _Kind(msgspec.Struct):
+    record: str = ""
+    """Empty: a step."""
+
+
 def read(path: Path) -> list[StepRecord]:
-    return [msgspec.json.decode(line, type=StepRecord) for line in path.read_bytes().splitlines()]
+    """Of steps alone."""
+    return [msgspec.json.decode(line, type=StepRecord) for line in _lines(path, "")]
+
+
+def lease_decisions(path: Path) -> list[LeaseDecision]:
+    return [msgspec.json.decode(line, type=LeaseDecision) for line in _lines(path, "lease_decision")]
+
+
+def _lines(path: Path, kind: str) -> Iterator[bytes]:
+    return (line for line in path.read_bytes().splitlines() if msgspec.json.decode(line, type=_Kind).record == kind)

@@ -14,6 +14,7 @@ from common.trace import StepRecord
 from common.wire.channel import Channel
 from common.wire.clients import GraphClient, ParameterClient
 from graph_server.backends.base import Backend, BackendOptions, FunctionOptions
+from graph_server.cores import Cores
 from graph_server.graph.partition import Partition
 from graph_server.schedule.scheduler import Scheduler
 from graph_server.server import GraphServer, Links, ShellOptions
@@ -40,6 +41,7 @@ def graph_server(
 ) -> GraphServer:
     """Loads the constants and runs what is hoisted: this takes a while."""
     generation, threads = options.generation, usable_cores()
+    cores = Cores(threads)
     programs = derive_programs(spec, num_features=facts.num_features, num_classes=facts.num_classes)
     held = Held(programs, partition, seed=spec.training.seed, dtype=np.dtype(options.dtype))
     load_constants(held)
@@ -52,6 +54,7 @@ def graph_server(
         parameters=parameters,
         threads=threads,
         functions=options.functions,
+        cores=cores,
     )
     backend: Backend = plugins.load(BACKENDS, backend_file(spec)).Backend(backend_options)
     others = tuple(n for n in range(spec.cluster.num_graph_servers) if n != partition.server)
@@ -61,7 +64,7 @@ def graph_server(
         _scheduler(spec, held, facts, backend),
         backend=backend,
         links=Links(parameters, GraphClient(channel, generation=generation), announce_to),
-        options=ShellOptions(threads, options.record, generation),
+        options=ShellOptions(threads, options.record, generation, cores),
     )
 
 
@@ -76,9 +79,9 @@ def usable_cores() -> int:
 def _scheduler(spec: JobSpec, held: Held, facts: GraphFacts, backend: Backend) -> Scheduler:
     return Scheduler(
         held.programs,
-        feeds_in=held.partition.in_edges.feeds,
-        feeds_out=held.partition.out_edges.feeds,
+        feeds=(held.partition.in_edges.feeds, held.partition.out_edges.feeds),
         num_intervals=facts.num_intervals,
-        mode=spec.training.mode,  # type: ignore[arg-type]  # async is refused before
+        mode=spec.training.mode,
         places={"graph": usable_cores(), "tensor": max(1, backend.places)},
+        staleness=spec.training.staleness,
     )

@@ -12,7 +12,7 @@ from common.peak_memory import PeakMemory
 from common.role_process import end_with_parent, read_book, say
 from common.role_start import AddressBook, Listening, RoleStart
 from common.saga.arrays import Array
-from common.trace import StepRecord, TraceFile
+from common.trace import LeaseDecision, StepRecord, TraceFile
 from common.wire import messages
 from common.wire.admission import Admission
 from common.wire.channel import Channel, Reply, Traffic
@@ -33,7 +33,7 @@ SLOTS = 2
 BEAT_SECONDS = 1.0
 
 
-Recorder = Callable[[StepRecord], None]
+Recorder = Callable[[StepRecord | LeaseDecision], None]
 
 
 class GraphRole:
@@ -74,8 +74,8 @@ class GraphRole:
             group.create_task(self._beat(client))
             partition = await asyncio.to_thread(self._partition)
             async with AsyncExitStack() as stack:
-                functions = await stack.enter_async_context(self._functions(partition, client, book))
                 record = self._recorder(stack)
+                functions = await stack.enter_async_context(self._functions(partition, client, book, record))
                 server = await asyncio.to_thread(self._assemble, partition, channel, functions, record)
                 self._server.set_result(server)
                 await server.run()
@@ -99,7 +99,7 @@ class GraphRole:
 
     @asynccontextmanager
     async def _functions(
-        self, partition: Partition, client: ParameterClient, book: AddressBook
+        self, partition: Partition, client: ParameterClient, book: AddressBook, record: Recorder
     ) -> AsyncIterator[FunctionOptions | None]:
         place = self._start.functions
         if place is None:
@@ -118,7 +118,8 @@ class GraphRole:
         ) as invoker:
             job = task_job(self._spec, self._start.facts)
             own = frozenset(partition.own)
-            yield FunctionOptions(job, leases, invoker.invoke, job.programs().constants, own)
+            number = self._start.number
+            yield FunctionOptions(job, leases, invoker.invoke, job.programs().constants, own, number, record)
 
     def _ticket(self, lease: int, book: AddressBook) -> Ticket:
         start, secure = self._start, self._start.server_keys is not None

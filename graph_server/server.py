@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from common.errors import DorylusError, first_error
@@ -21,6 +22,7 @@ from common.wire import messages
 from common.wire.channel import Reply, exactly
 from common.wire.clients import GraphClient, ParameterClient
 from graph_server.backends.base import Backend, TaskResult, TensorTask
+from graph_server.cores import Cores
 from graph_server.schedule.events import (
     Apply,
     ClockAdvanced,
@@ -30,6 +32,7 @@ from graph_server.schedule.events import (
     Finish,
     Gather,
     GhostRowsArrived,
+    IntervalMayBegin,
     Reason,
     ReportFinished,
     Scatter,
@@ -38,8 +41,9 @@ from graph_server.schedule.events import (
 )
 from graph_server.schedule.scheduler import Scheduler
 from graph_server.stages.apply import take_outputs, tensor_task
-from graph_server.stages.gather import gather_rows, is_small, row_runs
+from graph_server.stages.gather import is_small, read_and_gather, row_runs
 from graph_server.stages.held import Held
+from graph_server.stages.read_ages import ReadAges
 from graph_server.stages.scatter import Outgoing, outgoing, scatter_rows
 from graph_server.step_recorder import StepRecorder
 
@@ -70,11 +74,12 @@ class _TaskDone:
 
 @dataclass(frozen=True)
 class ShellOptions:
-    """threads: cores for graph stages; record: takes a record of each step."""
+    """threads: cores for graph stages; record: takes a record of each step; cores: None: nobody else asks."""
 
     threads: int
     record: Callable[[StepRecord], None] = lambda _: None
     generation: int = 1
+    cores: Cores | None = None
 
 
 class GraphServer:
@@ -83,18 +88,22 @@ class GraphServer:
     ) -> None:
         self._held, self._scheduler, self._generation = held, scheduler, options.generation
         self._backend, self._links = backend, links
+        self._cores = options.cores or Cores(options.threads)
         self._recorder = StepRecorder(held, options.record)
         self._events: asyncio.Queue[Event | _TaskDone] = asyncio.Queue()
         self._pool = ThreadPoolExecutor(options.threads, thread_name_prefix="graph")
         self._sums: dict[tuple[Pass, int], Mapping[str, float]] = {}
         self._tasks = self._in_flight = 0
+        self._ages = ReadAges()
 
     @property
     def counts(self) -> dict[str, int]:
         """What it and its backend counted, for the summary."""
         partition = self._held.partition
         held = {"intervals": len(partition.own), "ghosts": partition.in_edges.num_ghosts}
-        return {**held, "tensor_tasks": self._tasks, **self._backend.counts}
+        waited = {**self._scheduler.waited, "table": self._held.store.seconds_waited}
+        waits = {f"{what}_wait_ms": round(1000 * seconds) for what, seconds in waited.items()}
+        return {**held, "tensor_tasks": self._tasks, **self._ages.counts, **waits, **self._backend.counts}
 
     @property
     def kernels(self) -> frozenset[str]:
@@ -159,6 +168,8 @@ class GraphServer:
                 return
             if clock.pass_ is not None:
                 self._events.put_nowait(ClockAdvanced(clock.pass_))
+            for grant in clock.grants:
+                self._events.put_nowait(IntervalMayBegin(grant.pass_, grant.interval, grant.exact_until))
 
     async def _carry_out(self, command: Command) -> None:
         created = time.monotonic()
@@ -181,8 +192,11 @@ class GraphServer:
         width = self._held.store.array(pass_, step.reads[0]).shape[1]
         started = time.monotonic()
         small = is_small(edges, rows, width)
-        calls = (self._call(small, gather_rows, self._held, pass_, step, run) for run in row_runs(edges, rows, width))
-        await asyncio.gather(*calls)
+        oldest = self._scheduler.oldest_epoch(interval)
+        read = partial(read_and_gather, self._held, pass_, step, interval=interval, oldest=oldest)
+        lags = await asyncio.gather(*(self._call(small, read, run) for run in row_runs(edges, rows, width)))
+        for read_lags in lags:
+            self._ages.add(read_lags)
         self._done(StageDone(pass_, position, interval), step, created, started)
 
     async def _scatter(self, pass_: Pass, position: int, interval: int, created: float) -> None:
@@ -198,9 +212,10 @@ class GraphServer:
 
     async def _call(self, small: bool, stage: Callable[..., Result], *args: object) -> Result:
         """In the pool; what is small is done here, for a thread takes longer to wake than it takes."""
-        if small:
-            return stage(*args)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, stage, *args)
+        with self._cores.work():
+            if small:
+                return stage(*args)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, stage, *args)
 
     async def _send(self, pass_: Pass, interval: int, parcel: Outgoing) -> int:
         return await self._links.graph.send_ghosts(
@@ -234,7 +249,8 @@ class GraphServer:
         take_outputs(self._held, done.task, done.result.outputs)
         self._keep_sums(done.event, done.result.outputs)
         times = (done.created, done.result.started, done.result.ended, time.monotonic())
-        self._recorder.tensor_task(done.event, done.task, done.result, times, backend=self._backend.name)
+        place = done.result.place or self._backend.name
+        self._recorder.tensor_task(done.event, done.task, done.result, times, backend=place)
 
     def _keep_sums(self, event: StageDone, outputs: TaskOutputs) -> None:
         if outputs.sums:

@@ -1,6 +1,7 @@
 """Tensor tasks on AWS Lambda. An invocation is a lease: the function dials in, asks for tasks until a bound is reached.
 
-The lease book decides; this shell invokes, answers the functions, and turns what happens into the book's events.
+The lease book and the lease tuner decide; this shell invokes, answers the functions, and turns what happens into the
+book's events.
 """
 
 import asyncio
@@ -8,11 +9,13 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from common.errors import DorylusError
+from common.passes import Pass
 from common.saga.arrays import Array
 from common.saga.compute import TaskOutputs
 from common.wire import messages
 from common.wire.channel import Reply
 from graph_server.backends.base import BackendOptions, Invocation, TaskResult, TensorTask
+from graph_server.lease_tuning import LeaseTuning, Written
 from graph_server.schedule.lease_book import LeaseBook
 from graph_server.schedule.lease_events import End, GiveUp, LeaseCommand, Open, Send, TaskKey
 from graph_server.schedule.token_bucket import TokenBucket
@@ -42,9 +45,12 @@ class _Lease:
 
 @dataclass
 class _Running:
+    """result: None when the task was withdrawn."""
+
     task: TensorTask
-    result: asyncio.Future[TaskResult]
-    sent: float = 0.0
+    result: asyncio.Future[TaskResult | None]
+    attempts: dict[int, int] = field(default_factory=dict)
+    """Lease -> which attempt it was sent."""
 
 
 class Backend:
@@ -57,7 +63,10 @@ class Backend:
         self._own = functions.own
         target = functions.leases.target
         self._book = LeaseBook(functions.leases, TokenBucket(rate=OPENINGS_PER_SECOND, burst=float(target)))
+        written = Written(functions.decided, functions.server, time.monotonic())
+        self._tuning = LeaseTuning(self._book, functions.leases, options.cores, written)
         self.places = functions.leases.num_intervals
+        self._constant_bytes: dict[int, dict[str, int]] = {}
         self._leases: dict[int, _Lease] = {}
         self._running: dict[TaskKey, _Running] = {}
         self._commands: asyncio.Queue[LeaseCommand] = asyncio.Queue()
@@ -76,13 +85,36 @@ class Backend:
         return frozenset(self._kernels)
 
     async def run(self, task: TensorTask) -> TaskResult:
+        self.saw(task.pass_)
+        result = await self.offer(task)
+        assert result is not None, "nobody withdraws"
+        return result
+
+    async def offer(self, task: TensorTask) -> TaskResult | None:
+        """None: it was withdrawn, and is the caller's to do."""
         key = TaskKey(task.pass_, task.position, task.interval)
         running = _Running(task, asyncio.get_running_loop().create_future())
         self._running[key] = running
         if self._error is not None:
             raise self._error
-        self._obey(self._book.add(key, time.monotonic()))
+        self._obey(self._book.add(key, time.monotonic(), constant_bytes=self._bytes_of_constants(task)))
         return await running.result
+
+    def withdraw(self) -> bool:
+        """Take back a task that no lease has in hand, or whose lease is late. Whether there was one."""
+        key = self._book.withdraw()
+        running = None if key is None else self._running.pop(key)
+        if running is None or running.result.done():
+            return False
+        running.result.set_result(None)
+        return True
+
+    def saw(self, pass_: Pass) -> None:
+        """A task of this pass begins, here or elsewhere."""
+        self._obey(self._tuning.saw(pass_, time.monotonic()))
+
+    def done_elsewhere(self) -> None:
+        self._tuning.tasks_elsewhere += 1
 
     async def serve(self) -> None:
         """Open leases and let time pass, until cancelled."""
@@ -165,7 +197,8 @@ class Backend:
         outputs = TaskOutputs(dict(zip(message.names, buffers, strict=True)), {}, message.sums)
         if not running.result.done():
             began = now - message.seconds
-            running.result.set_result(TaskResult(outputs, began, now, message.weights_bytes, message.gradient_bytes))
+            moved, attempt = (message.weights_bytes, message.gradient_bytes), running.attempts.get(message.lease, 1)
+            running.result.set_result(TaskResult(outputs, began, now, *moved, attempt, self.name))
 
     def _obey(self, commands: list[LeaseCommand]) -> None:
         for command in commands:
@@ -185,8 +218,9 @@ class Backend:
                             running.result.set_exception(error)
 
     def _send(self, lease: int, key: TaskKey, attempt: int) -> None:
-        slot = self._leases[lease].idle.pop(0)
-        slot.answer.set_result(self._task_message(lease, self._running[key].task, attempt=attempt))
+        slot, running = self._leases[lease].idle.pop(0), self._running[key]
+        running.attempts[lease] = attempt
+        slot.answer.set_result(self._task_message(lease, running.task, attempt=attempt))
 
     def _task_message(self, lease: int, task: TensorTask, *, attempt: int) -> Reply:
         held = self._leases[lease].held
@@ -199,6 +233,12 @@ class Backend:
         self._moved.update(fresh)
         message = messages.Task(task.pass_, task.position, task.interval, attempt, constants, rows)
         return message, [task.rows[name] for name in (*constants, *rows)]
+
+    def _bytes_of_constants(self, task: TensorTask) -> int:
+        """Of all that its interval's tasks were seen to read."""
+        known = self._constant_bytes.setdefault(task.interval, {})
+        known.update({name: rows.nbytes for name, rows in task.rows.items() if name in self._constants})
+        return sum(known.values())
 
     # ---- leases
 
@@ -215,6 +255,7 @@ class Backend:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._obey(self._book.tick(time.monotonic()))
+            self._tuning.tick()
 
 
 def _key(message: messages.TaskDone | messages.TaskError | messages.TaskLacks) -> TaskKey:

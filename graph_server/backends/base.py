@@ -1,7 +1,7 @@
 """Where tensor tasks run. A backend is one file here with a class `Backend`; the scheduler knows only its places."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -12,9 +12,11 @@ from common.saga.layer import Model
 from common.saga.loss import LossOptions
 from common.saga.program import Step
 from common.task_job import TaskJob
+from common.trace import LeaseDecision
 from common.wire import messages
 from common.wire.channel import Reply
 from common.wire.clients import ParameterClient
+from graph_server.cores import Cores
 from graph_server.schedule.lease_events import LeaseSettings
 
 
@@ -40,6 +42,8 @@ class TaskResult:
     weights_bytes: int
     gradient_bytes: int
     attempt: int = 1
+    place: str = ""
+    """Name of the backend where it ran, if that is not the one that was asked."""
 
 
 class Invocation(Enum):
@@ -65,11 +69,14 @@ class FunctionOptions:
     """Names of tensors that never change."""
     own: frozenset[int] | None = None
     """Intervals of this graph server: a warm container may also hold another's. None: all there are."""
+    server: int = 0
+    """Number of this graph server, for what is decided about leases."""
+    decided: Callable[[LeaseDecision], None] = lambda _: None
 
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """What every backend is made from. `threads`: cores it may use of this machine."""
+    """What every backend is made from. `threads`: cores it may use of this machine; `cores`: who does use them."""
 
     model: Model
     loss: LossOptions
@@ -77,6 +84,7 @@ class BackendOptions:
     parameters: ParameterClient
     threads: int
     functions: FunctionOptions | None = None
+    cores: Cores = field(default_factory=lambda: Cores(1))
 
 
 class Backend(Protocol):

@@ -38,7 +38,7 @@ class Backend:
             sent = await parameters.push(
                 outputs.gradients, pass_=task.pass_, stage=str(task.step), interval=task.interval
             )
-        return TaskResult(outputs, started, ended, fetched, sent)
+        return TaskResult(outputs, started, ended, fetched, sent, place=self.name)
 
     def _compute(self, task: TensorTask, weights: Weights) -> tuple[TaskOutputs, float, float]:
         started = time.monotonic()

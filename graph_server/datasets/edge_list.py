@@ -1,15 +1,16 @@
-"""A folder of plain files: edges, features, labels and, if you like, masks.
+"""A list of edges, alone or in a folder of plain files with features, labels and masks.
 
-    edges.{csv,tsv,txt,npy}[.gz]        two ids a line, or an array (2, E) or (E, 2)
-    features.{csv,tsv,txt,npy}[.gz]     one row per vertex; a header may name an `id` column
-    labels.{csv,tsv,txt,npy}[.gz]       one row per vertex; a header may name `id`, `label` and `split` columns
+    edges.{csv,tsv,txt,npy}             two ids a line, or an array (2, E) or (E, 2); or a folder edges/ of part files
+    features.{csv,tsv,txt,npy}          one row per vertex; a header may name an `id` column
+    labels.{csv,tsv,txt,npy}            one row per vertex; a header may name `id`, `label` and `split` columns
     train, valid, test .{csv,txt}       one id a line;  or masks.npy [N, 3], columns train, valid, test
 
-Ids are whole numbers or text. Without an id column rows count from 0. The files do not say whether edges go both ways.
+Files may be packed: .gz, .zst, .bz2, .lz4. Ids are whole numbers or text; without an id column rows count from 0.
+Alone, a list of edges names its own vertices. Comments of SNAP and KONECT may say whether edges go both ways.
 """
 
-import zlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,77 +18,111 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npy
+from graph_server.ingest.edge_rows import edge_rows
 from graph_server.ingest.edge_text import EdgeTable, lines_of_head, read_edges
 from graph_server.ingest.feature_tables import FeatureTable, read_features
 from graph_server.ingest.label_tables import LabelTable, read_id_list, read_labels
 from graph_server.ingest.masks import as_mask
 from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
+from graph_server.ingest.part_files import natural_order, part_files
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
+from graph_server.ingest.streams import PACKED_SUFFIXES, plain_suffix
 from graph_server.ingest.text import read_head
+from graph_server.ingest.vertex_rows import index_of_ends, label_rows, spread
 
-LOOKS_FOR = "edge list: a folder with edges.{csv,tsv,txt,npy}, features.{csv,npy} and labels.{csv,npy}"
+LOOKS_FOR = "edge list: two ids a line, or a folder with edges.{csv,tsv,txt,npy}, features.{csv,npy}, labels.{csv,npy}"
 DEFAULTS: ReaderDefaults = {}
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
 _ALIASES: Mapping[str, tuple[str, ...]] = {"valid": ("valid", "val")}
+_DESCRIPTIONS = ("meta.yaml", "metadata.yaml")
+_PAIRS = {".cites": (".content",), ".content": (".cites",)}
+"""Of formats that hold such files too: DGL's, and LINQS."""
+_DIRECTIONS = (
+    (re.compile(rb"^#\s*undirected graph", re.I | re.M), True),
+    (re.compile(rb"^#\s*directed graph", re.I | re.M), False),
+    (re.compile(rb"\A%\s*sym\b"), True),
+    (re.compile(rb"\A%\s*asym\b"), False),
+)
+"""What SNAP and KONECT write above their edges."""
 
 
 def detect(path: Path) -> bool:
-    """A folder with an edges file; or one file whose first lines, or whose array, look like pairs of ids."""
+    """A folder with edges; or one file whose first lines, or whose array, look like pairs of ids."""
     try:
         if path.is_dir():
-            return bool(_candidates(path, "edges"))
+            return bool(_edge_files(path)) and not any((path / name).is_file() for name in _DESCRIPTIONS)
+        if any(path.with_suffix(other).is_file() for other in _PAIRS.get(path.suffix, ())):
+            return False
         head = read_head(path)
         return head[:6] == b"\x93NUMPY" or _has_pairs(head, path)
-    except (DatasetError, OSError, EOFError, zlib.error):
+    except (DatasetError, OSError):
         return False
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
     """`options` says what to do with edges to unknown vertices, and which column of 2-D masks to take."""
     files = _files(path)
-    features = read_features(files["features"])
-    index = _index(features, files["features"])
-    labels = read_labels(files["labels"], as_text=index.is_text)
-    edges = read_edges(files["edges"], as_text=index.is_text)
-    sources, targets, dropped = _rows(edges, index, options.drop_unknown_edges)
-    label_rows = _label_rows(labels, index, files["labels"])
+    features = read_features(files["features"]) if "features" in files else None
+    known = None if features is None else _index(features, files["features"])
+    labels = read_labels(files["labels"], as_text=known is not None and known.is_text) if "labels" in files else None
+    ids_are_text = labels is not None and labels.ids is not None and labels.ids.dtype.kind == "U"
+    tables = _tables(_edge_files(path), ids_are_text if known is None else known.is_text, alike=known is None)
+    if known is None and labels is not None and not ids_are_text and tables[0].sources.dtype.kind == "U":
+        labels = read_labels(files["labels"], as_text=True)
+    index = _vertices(tables, labels, known)
+    sources, targets, notes = edge_rows(tables, index, options.drop_unknown_edges)
+    rows = None if labels is None else label_rows(labels, index, files["labels"])
     return RawGraph(
         format="edge_list",
         node_ids=index.node_ids,
         sources=sources,
         targets=targets,
-        features=features.values,
-        labels=_spread(labels.values, label_rows, index.num_nodes),
-        masks=_masks(files, index, labels, label_rows, options.split_index),
-        edges_are_a_set=False,
-        undirected=None,
-        usual_normalization="none",
+        features=None if features is None else features.values,
+        labels=None if labels is None or rows is None else spread(labels.values, rows, index.num_nodes),
+        masks=_masks(files, index, labels, rows, options.split_index),
+        undirected=_said_direction(tables[0].path),
         defaults=DEFAULTS,
-        notes=(*edges.notes, *features.notes, *labels.notes, *dropped),
+        notes=(*notes, *(features.notes if features else ()), *(labels.notes if labels else ())),
+        why_no_features="" if features else _lacks(path, "features"),
+        why_no_labels="" if labels else _lacks(path, "labels"),
     )
 
 
 def _has_pairs(head: bytes, path: Path) -> bool:
-    if b"\0" in head or head[:2] in (b"PK", b"\xff\xfe", b"\xfe\xff"):
+    if (
+        b"\0" in head
+        or head[:2] in (b"PK", b"\xff\xfe", b"\xfe\xff")
+        or head.startswith((b"%%MatrixMarket", b"{", b"[", b"<"))
+    ):
         return False
     first = next(lines_of_head(head, path), None)
     return first is not None and len(first.fields) >= 2
 
 
 def _candidates(folder: Path, stem: str) -> list[Path]:
-    names = [f"{stem}{suffix}{packed}" for suffix in SUFFIXES for packed in ("", ".gz")]
-    return [folder / name for name in names if (folder / name).is_file()]
+    names = [f"{stem}{suffix}{packed}" for suffix in SUFFIXES for packed in ("", *PACKED_SUFFIXES)]
+    present = {file.name for file in folder.iterdir()}
+    return [folder / name for name in names if name in present and (folder / name).is_file()]
+
+
+def _edge_files(path: Path) -> list[Path]:
+    """The file, the edges file of a folder, the parts in its folder edges/, or the parts that are all it holds."""
+    if not path.is_dir():
+        return [path]
+    if (path / "edges").is_dir():
+        inner = part_files(path / "edges")
+        return inner if all(plain_suffix(file) in SUFFIXES for file in inner) else []
+    found = _candidates(path, "edges")
+    parts = [] if found else sorted((file for file in path.iterdir() if file.is_file()), key=natural_order)
+    are_parts = all(re.match(r"part[-_.]?\d", file.name) and plain_suffix(file) in SUFFIXES for file in parts)
+    return found or (parts if are_parts else [])
 
 
 def _files(path: Path) -> dict[str, Path]:
-    if not path.is_dir():
-        raise DatasetError(
-            what=f"{path} is an edge list alone: it has no features and no labels",
-            why="a model learns labels from features",
-            fix="put it into a folder as edges.csv beside features.csv and labels.csv, and give the folder",
-        )
     found: dict[str, Path] = {}
+    if not path.is_dir():
+        return found
     for stem in ("edges", "features", "labels", "masks", *MASK_NAMES):
         candidates = [file for name in _ALIASES.get(stem, (stem,)) for file in _candidates(path, name)]
         if len(candidates) > 1:
@@ -98,14 +133,67 @@ def _files(path: Path) -> dict[str, Path]:
             )
         if candidates:
             found[stem] = candidates[0]
-    missing = [stem for stem in ("features", "labels") if stem not in found]
-    if missing:
-        raise DatasetError(
-            what=f"{path} has {found['edges'].name} but no {' and no '.join(missing)}",
-            why="a model learns labels from features; features: degree | one_hot are for a later version",
-            fix=f"add {' and '.join(f'{stem}.csv or {stem}.npy' for stem in missing)}, one row per vertex",
-        )
     return found
+
+
+def _lacks(path: Path, stem: str) -> str:
+    if path.is_dir():
+        return f"{path} has edges but no {stem}.csv and no {stem}.npy"
+    return f"{path.name} is an edge list alone: it has no features and no labels"
+
+
+def _tables(files: Sequence[Path], as_text: bool, *, alike: bool) -> list[EdgeTable]:
+    """alike: the ids of all files are of one kind, and one text among them makes all of them texts."""
+    tables = [read_edges(file, as_text=as_text) for file in files]
+    if alike and len({table.sources.dtype.kind for table in tables if len(table.sources)}) > 1:
+        tables = [read_edges(file, as_text=True) for file in files]
+    _refuse_size_line(tables[0])
+    return tables
+
+
+def _refuse_size_line(table: EdgeTable) -> None:
+    """A MatrixMarket file without its first line begins with a line of sizes, which is no edge."""
+    if plain_suffix(table.path) == ".npy" or len(table.sources) < 2 or table.sources.dtype.kind != "i":
+        return
+    first = next(lines_of_head(read_head(table.path), table.path), None)
+    if first is None or len(first.fields) != 3 or first.number != table.lines[0]:
+        return
+    rest = max(int(table.sources[1:].max()), int(table.targets[1:].max()))
+    if first.fields[2] == str(len(table.sources) - 1) and rest <= min(table.sources[0], table.targets[0]):
+        raise DatasetError(
+            what=f"{table.path}:{first.number}: {first.text!r} is followed by exactly {first.fields[2]} lines",
+            why="it looks like the line of sizes of a MatrixMarket file, not like an edge",
+            fix="write '%%MatrixMarket matrix coordinate real general' above it, or remove the line if it is no edge",
+        )
+
+
+def _said_direction(path: Path) -> bool | None:
+    if plain_suffix(path) == ".npy":
+        return None
+    head = read_head(path)
+    if head.startswith(b"% bip"):
+        raise DatasetError(
+            what=f"{path} joins two kinds of vertices (its first line says 'bip')",
+            why="both kinds count from 1, so vertex 1 would be two different things",
+            fix="give the second kind ids of its own, and remove that line",
+        )
+    return next((undirected for mark, undirected in _DIRECTIONS if mark.search(head)), None)
+
+
+def _vertices(tables: Sequence[EdgeTable], labels: LabelTable | None, known: NodeIndex | None) -> NodeIndex:
+    """The rows of the features; else the rows of the labels; else whatever the edges and labels name."""
+    if known is not None:
+        return known
+    if labels is not None and labels.ids is None:
+        return NodeIndex(np.arange(len(labels.values) if labels.values.ndim else 0))
+    index = index_of_ends(tables, None if labels is None else labels.ids)
+    if not index.num_nodes:
+        raise DatasetError(
+            what=f"{tables[0].path} holds no edge",
+            why="without features the vertices are those that edges name",
+            fix="give at least one edge, or features with one row per vertex",
+        )
+    return index
 
 
 def _index(features: FeatureTable, path: Path) -> NodeIndex:
@@ -115,64 +203,13 @@ def _index(features: FeatureTable, path: Path) -> NodeIndex:
     return unique_index(features.ids, features.lines, path)
 
 
-def _rows(edges: EdgeTable, index: NodeIndex, drop: bool) -> tuple[Array, Array, tuple[str, ...]]:
-    """Rows of both ends, and a note when edges were dropped."""
-    ends = np.concatenate([edges.sources, edges.targets])
-    rows = index.rows(ends)
-    sources, targets = rows[: len(edges.sources)], rows[len(edges.sources) :]
-    known = (sources >= 0) & (targets >= 0)
-    if known.all():
-        return sources, targets, ()
-    if not drop:
-        bad = np.flatnonzero(rows < 0)
-        lines = np.concatenate([edges.lines, edges.lines])
-        bad = bad[np.argsort(lines[bad], kind="stable")]
-        one_based = ends.dtype.kind == "i" and int(ends.min()) == 1 and int(ends.max()) == index.num_nodes
-        where = "row" if ".npy" in edges.path.suffixes else "line"
-        raise unknown_ids(index, ends[bad], lines[bad], edges.path, where=where, one_based=one_based)
-    note = f"{edges.path.name}: {int((~known).sum())} of {len(known)} edges name a vertex that does not exist: dropped"
-    return sources[known], targets[known], (note,)
-
-
-def _label_rows(labels: LabelTable, index: NodeIndex, path: Path) -> Array:
-    """The vertex of each label row. A vertex without a row is unlabelled, when labels have ids."""
-    if labels.ids is None:
-        num_rows = len(labels.values) if labels.values.ndim else 0
-        if num_rows != index.num_nodes:
-            raise DatasetError(
-                what=f"{path} has {num_rows} rows for {index.num_nodes} vertices",
-                why="without an id column row i is the label of vertex i; blank lines do not count",
-                fix="give every vertex a row (-1 = unlabelled), or add an `id` column",
-            )
-        return np.arange(index.num_nodes)
-    if not len(labels.ids):
-        return np.zeros(0, dtype=np.int64)
-    unique_index(labels.ids, labels.lines, path)
-    rows = index.rows(labels.ids)
-    if (rows < 0).any():
-        raise unknown_ids(index, labels.ids[rows < 0], labels.lines[rows < 0], path, where="line")
-    return rows
-
-
-def _spread(values: Array, rows: Array, num_nodes: int) -> Array:
-    """Label rows to vertex rows; the rest is unlabelled."""
-    if len(rows) == num_nodes and (rows == np.arange(num_nodes)).all():
-        return values
-    values = values.astype(np.int64) if values.dtype.kind == "u" else values
-    if values.dtype.kind == "U":
-        spread = np.zeros((num_nodes, *values.shape[1:]), dtype=values.dtype)
-    else:
-        spread = np.full((num_nodes, *values.shape[1:]), -1 if values.dtype.kind == "i" else np.nan, dtype=values.dtype)
-    spread[rows] = values
-    return spread
-
-
 def _masks(
-    files: Mapping[str, Path], index: NodeIndex, labels: LabelTable, label_rows: Array, split_index: int
+    files: Mapping[str, Path], index: NodeIndex, labels: LabelTable | None, rows: Array | None, split_index: int
 ) -> dict[str, Array] | None:
     lists = [name for name in MASK_NAMES if name in files]
     given = [*(files[name].name for name in lists), *([files["masks"].name] if "masks" in files else [])]
-    given += ["the split column of labels"] if labels.split is not None else []
+    column = None if labels is None else labels.split
+    given += ["the split column of labels"] if column is not None else []
     if len(given) > max(1, len(lists)):
         raise DatasetError(
             what=f"masks are given more than once: {', '.join(given)}",
@@ -183,10 +220,10 @@ def _masks(
         return _mask_array(files["masks"], index.num_nodes, split_index)
     if lists:
         return {name: _listed(files.get(name), index) for name in MASK_NAMES}
-    if labels.split is None:
+    if column is None:
         return None
     split = np.zeros(index.num_nodes, dtype="U5")
-    split[label_rows] = labels.split
+    split[rows] = column
     return {name: split == name for name in MASK_NAMES}
 
 

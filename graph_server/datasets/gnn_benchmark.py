@@ -3,7 +3,7 @@
     adj_{data,indices,indptr,shape}                             adj[i, j] is the edge i -> j
     attr_{data,indices,indptr,shape}  or  attr_matrix           features
     labels  or  labels_{data,indices,indptr,shape}              -1 = unlabelled
-    node_names, class_names                                     optional; object arrays are skipped, never unpickled
+    node_names, class_names                                     optional; object arrays are skipped, or read by opt-in
 
 Three additions of ours, all optional: `train_mask`, `valid_mask`, `test_mask` (bool [N], or [N, S] for S splits),
 `undirected` (one bool) and integer `node_names`. Without `undirected` the file does not say, and the user is asked.
@@ -20,6 +20,7 @@ import scipy.sparse
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npz, member_names
 from graph_server.ingest.defaults import CITATION_GRAPHS
+from graph_server.ingest.ids import own_ids
 from graph_server.ingest.masks import as_mask
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, damaged
 
@@ -35,19 +36,19 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
-    """`options.split_index` picks a column of 2-D masks."""
-    arrays, skipped = load_npz(path)
+    """`options.split_index` picks a column of 2-D masks; `allow_pickle` reads names that are Python objects."""
+    arrays, skipped = load_npz(path, allow_pickle=options.allow_pickle)
     adjacency = _csr(arrays, "adj", path)
     if adjacency is None or adjacency.shape[0] != adjacency.shape[1]:
         raise damaged(path, f"the adjacency is no square matrix: {None if adjacency is None else adjacency.shape}")
     num_nodes = adjacency.shape[0]
-    names = _node_ids(arrays.get("node_names"), num_nodes)
+    node_ids, id_note = own_ids(arrays.get("node_names"), num_nodes, "node_names")
     features, labels = _matrix(arrays, "attr", "attr_matrix", path), _labels(arrays, path)
     _check_length(features, num_nodes, "attr", path)
     _check_length(labels, num_nodes, "labels", path)
     return RawGraph(
         format="gnn_benchmark",
-        node_ids=np.arange(num_nodes, dtype=np.int64) if names is None else names,
+        node_ids=node_ids,
         sources=np.repeat(np.arange(num_nodes, dtype=np.int64), np.diff(adjacency.indptr)),
         targets=adjacency.indices.astype(np.int64),
         features=features,
@@ -57,7 +58,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         undirected=_answer(arrays.get("undirected"), path),
         usual_normalization="row",
         defaults=DEFAULTS,
-        notes=_notes(arrays, skipped, names, adjacency),
+        notes=(*_notes(arrays, skipped, adjacency), *id_note),
     )
 
 
@@ -97,15 +98,6 @@ def _check_length(rows: Array | scipy.sparse.csr_matrix | None, num_nodes: int, 
         raise damaged(path, f"{what} has shape {rows.shape} for {num_nodes} vertices")
 
 
-def _node_ids(names: Array | None, num_nodes: int) -> Array | None:
-    """Names serve as ids when there is one per vertex and no two are equal."""
-    if names is None or names.shape != (num_nodes,) or names.dtype.kind not in "iuU":
-        return None
-    if len(np.unique(names)) != num_nodes:
-        return None
-    return names if names.dtype.kind == "U" else names.astype(np.int64)
-
-
 def _masks(arrays: Mapping[str, Array], split_index: int, num_nodes: int, path: Path) -> dict[str, Array] | None:
     if "train_mask" not in arrays:
         return None
@@ -117,11 +109,9 @@ def _masks(arrays: Mapping[str, Array], split_index: int, num_nodes: int, path: 
 
 
 def _notes(
-    arrays: Mapping[str, Array], skipped: tuple[str, ...], names: Array | None, adjacency: scipy.sparse.csr_matrix
+    arrays: Mapping[str, Array], skipped: tuple[str, ...], adjacency: scipy.sparse.csr_matrix
 ) -> tuple[str, ...]:
     notes = [f"{name} holds Python objects: skipped, never unpickled" for name in skipped]
-    if names is None and "node_names" in arrays:
-        notes.append("node_names are not one per vertex and all different: row numbers serve as ids")
     if len(adjacency.data) and (adjacency.data != 1).any():
         notes.append("the adjacency holds weights other than 1: edge weights are ignored")
     if "class_names" in arrays:

@@ -43,7 +43,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     try:
         _check_shapes(parts, test_ids, files["graph"])
         return _assemble(parts, test_ids, files["graph"])
-    except (AttributeError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
         raise damaged(files["graph"].parent, error) from error
 
 
@@ -75,7 +75,7 @@ def _files(path: Path) -> Mapping[str, Path]:
 def _test_ids(file: Path) -> Array:
     lines = file.read_text(encoding="latin1").split()
     for number, line in enumerate(lines, start=1):
-        if not (line.isascii() and line.isdigit()):
+        if not (line.isascii() and line.isdigit() and len(line) <= 18):
             raise damaged(f"{file}:{number}", f"{line[:80]!r} is not a vertex id")
     return np.array(lines, dtype=np.int64)
 
@@ -100,6 +100,9 @@ def _check_shapes(parts: Mapping[str, Any], test_ids: Array, where: Path) -> Non
 def _assemble(parts: Mapping[str, Any], test_ids: Array, where: Path) -> RawGraph:
     num_trained = parts["allx"].shape[0]
     num_nodes = max(num_trained, int(test_ids.max(initial=-1)) + 1, max(parts["graph"], default=-1) + 1)
+    known = num_trained + len(test_ids)
+    if num_nodes > 2 * known:
+        raise ValueError(f"a vertex has the number {num_nodes - 1}, and there are rows for {known}")
     sources, targets = _edges(parts["graph"], num_nodes, where)
     gaps = np.setdiff1d(np.arange(num_trained, num_nodes), test_ids)
     notes = [f"vertices {first_few(gaps, 15)} are missing from test.index: kept, no features, no label"] * bool(

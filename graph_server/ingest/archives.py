@@ -1,20 +1,23 @@
-"""Reads `.npy` and `.npz` without pickle: object arrays are never loaded.
+"""Reads `.npy` and `.npz`: object arrays are not loaded, or by opt-in through the restricted unpickler.
 
 Promises a DatasetError, never a NumPy or zip traceback, for anything that is damaged.
 """
 
-import gzip
 import io
 import zipfile
-import zlib
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from common.errors import DatasetError
+from graph_server.ingest.memory import available_memory_bytes
 from graph_server.ingest.raw_graph import Array, damaged
+from graph_server.ingest.restricted_unpickler import unpickle_items
+from graph_server.ingest.streams import read_unpacked
 
-_DAMAGE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile, MemoryError, SyntaxError, TypeError)
+_NO_ARCHIVE = (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError)
 
 
 def member_names(path: Path) -> frozenset[str]:
@@ -22,33 +25,85 @@ def member_names(path: Path) -> frozenset[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return frozenset(name.removesuffix(".npy") for name in archive.namelist())
-    except _DAMAGE:
+    except _NO_ARCHIVE:
         return frozenset()
 
 
-def load_npz(path: Path) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Every array that is no object array, and the names of those that are."""
+def load_npz(
+    path: Path, only: Collection[str] | None = None, *, allow_pickle: bool = False
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Every array of numbers or texts, and the names of those that hold objects; `only` leaves the others unread.
+
+    allow_pickle   also arrays of objects that are all texts, or all numbers, through the restricted unpickler
+    """
     arrays, skipped = {}, []
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            for name in archive.files:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            for name in archive.files if only is None else [name for name in archive.files if name in only]:
                 try:
                     arrays[name] = archive[name]
                 except ValueError as error:
                     if "Object arrays" not in str(error):
                         raise
                     skipped.append(name)
-    except _DAMAGE as error:
+    except Exception as error:  # NumPy reads headers as Python source: a damaged one may fail in any way
         raise damaged(path, error) from error
-    return arrays, tuple(skipped)
+    if allow_pickle:
+        arrays |= _plain_arrays(load_objects(path, skipped))
+    return arrays, tuple(name for name in skipped if name not in arrays)
+
+
+def load_objects(path: Path, names: Collection[str]) -> dict[str, Any]:
+    """Arrays of objects, through the restricted unpickler: a list of what each holds, or the one thing it holds."""
+    objects = {}
+    for name in names:
+        shape, pickled = _pickled_member(path, name)
+        items = unpickle_items(pickled, path)
+        objects[name] = items[0] if shape == () and items else items
+    return objects
+
+
+def _pickled_member(path: Path, name: str) -> tuple[tuple[int, ...], bytes]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.getinfo(f"{name}.npy").file_size > available_memory_bytes():
+                raise damaged(path, f"{name} unpacks to more than the memory that is free")
+            member = io.BytesIO(archive.read(f"{name}.npy"))
+        version = np.lib.format.read_magic(member)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read_header(member)
+        if not kind.hasobject:
+            raise ValueError(f"{name} holds no objects")
+        return shape, member.read()
+    except DatasetError:
+        raise
+    except Exception as error:  # as above
+        raise damaged(path, error) from error
+
+
+def _plain_arrays(objects: dict[str, Any]) -> dict[str, Array]:
+    """Those that are lists of texts, or of numbers."""
+    plain = {}
+    for name, values in objects.items():
+        if isinstance(values, list) and all(isinstance(value, str) for value in values):
+            plain[name] = np.array(values, dtype=np.str_)
+        elif isinstance(values, list) and all(
+            isinstance(value, int | float) and abs(value) < 2**63 for value in values
+        ):
+            plain[name] = np.array(values)
+    return plain
 
 
 def load_npy(path: Path) -> Array:
-    """One array; a `.gz` around it is opened. Object arrays are refused."""
+    """One array; what packs it is opened. Object arrays are refused."""
     try:
-        data = path.read_bytes()
-        array = np.load(io.BytesIO(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data), allow_pickle=False)
-    except _DAMAGE as error:
+        with path.open("rb") as file:
+            is_packed = file.read(6) != b"\x93NUMPY"
+        with io.BytesIO(read_unpacked(path)) if is_packed else path.open("rb") as stream:
+            array = np.load(stream, allow_pickle=False)
+    except DatasetError:
+        raise
+    except Exception as error:  # NumPy reads the header as Python source: a damaged one may fail in any way
         if "Object arrays" in str(error) or "allow_pickle" in str(error):
             raise DatasetError(
                 what=f"{path} holds Python objects, not numbers",

@@ -1,6 +1,6 @@
 """From a path and the spec's policies to the one dataset a job trains on.
 
-    locate -> detect -> read -> edges · labels · masks · features -> fingerprint
+    locate -> detect -> read -> labels · edges · masks · features -> fingerprint
 
 Nothing is changed silently: every count and every decision stands in `report`.
 """
@@ -19,6 +19,7 @@ from graph_server.ingest.edge_policies import apply_edge_policies
 from graph_server.ingest.feature_policies import apply_feature_policies
 from graph_server.ingest.fingerprint import fingerprint
 from graph_server.ingest.label_policies import Classes, apply_label_policies
+from graph_server.ingest.made_up_features import make_up_features
 from graph_server.ingest.masks import BITS, check_masks, draw_split
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults
 
@@ -83,8 +84,10 @@ def prepare(options: DatasetSpec, base_folder: Path) -> Dataset:
 def apply_policies(raw: RawGraph, options: DatasetSpec, *, name: str) -> Dataset:
     """The same for every format."""
     _check_size(raw)
-    edges = apply_edge_policies(raw, options)
+    _check_types(raw, options)
     classes = apply_label_policies(raw, options)
+    edges = apply_edge_policies(raw, options)
+    raw = make_up_features(raw, options, edges.targets)
     split, split_note = _split(raw, options, classes)
     masks, mask_warnings = check_masks(split, classes.labels, raw.node_ids)
     features = apply_feature_policies(raw, options, split["train"])
@@ -137,6 +140,20 @@ def _check_size(raw: RawGraph) -> None:
                 what=f"{what} have {rows.shape[0]} rows for {raw.num_nodes} vertices",
                 why="row i belongs to vertex i",
                 fix="give one row per vertex",
+            )
+
+
+def _check_types(raw: RawGraph, options: DatasetSpec) -> None:
+    """A type that nothing was picked by is refused, never ignored."""
+    for key, wanted, picked in (
+        ("edge_type", options.edge_type, raw.edge_type),
+        ("node_type", options.node_type, raw.node_type),
+    ):
+        if wanted is not None and picked is None:
+            raise DatasetError(
+                what=f"dataset.{key}: {wanted}, but the file has one kind of vertices and edges",
+                why=f"{raw.format} names no types here, so there is no part to pick",
+                fix=f"remove dataset.{key}",
             )
 
 

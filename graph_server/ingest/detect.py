@@ -8,6 +8,7 @@ from types import ModuleType
 from common import plugins
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
+from graph_server.ingest.foreign import foreign_error
 
 FORMATS = "graph_server.datasets"
 BUNDLED_FOLDER = Path(__file__).parents[1] / "datasets" / "bundled"
@@ -70,6 +71,8 @@ def find_format(options: DatasetSpec, path: Path) -> tuple[str, ModuleType]:
             why="two formats would read it differently",
             fix=f"set dataset.format to {' or '.join(matching)}",
         )
+    if (known := foreign_error(path)) is not None:
+        raise known
     raise DatasetError(
         what=f"{path} has no known format: {describe(path)}",
         why=f"looked for {looked_for}",

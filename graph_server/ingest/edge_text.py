@@ -1,29 +1,48 @@
 """Edges out of text: two ids a line, a third column reported and ignored.
 
-Files of plain integers are parsed in pieces with NumPy; the first thing that is not plain sends the whole file to the
-line-by-line reader, which names the line it stumbles over. Both give the same edges.
+A file is read in pieces of whole lines, so its length does not matter. Ids are int64 when every one is a whole
+number, else text, each as it is written.
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from common.errors import DatasetError
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.ids import exact_ids, parse_ids, text_ids
+from graph_server.ingest.edge_pieces import PieceEdges, Place, line_end, piece_edges
+from graph_server.ingest.ids import exact_ids
 from graph_server.ingest.raw_graph import Array
-from graph_server.ingest.text import Line, is_comment_or_blank, is_number, line_error, lines_of, read_text_bytes
+from graph_server.ingest.text import (
+    Line,
+    is_comment_or_blank,
+    is_number,
+    lines_of,
+    one_line_end,
+    read_head,
+    refuse_binary,
+    text_pieces,
+)
 
 SOURCE_HEADERS = ("source", "src", "from", "u", "src_id", "source_id", "sourcenodeid", "fromnodeid", "node1", "head")
 TARGET_HEADERS = ("target", "dst", "to", "v", "dst_id", "target_id", "targetnodeid", "tonodeid", "node2", "tail")
 
-_PLAIN = b"0123456789 \t,\n"
-_BLANKS = bytes.maketrans(b",\t", b"  ")
 _PIECE_BYTES = 16 << 20
-_SAFE_DIGITS = 18
+_HEAD_BYTES = 1 << 20
+
+
+class _Layout(NamedTuple):
+    """What the first lines say."""
+
+    header: Line | None
+    columns: tuple[int, int]
+    skip: int
+    """Lines above the first edge."""
+    width: int | None
+    """Fields of a line; None: the first edge tells."""
 
 
 @dataclass(frozen=True)
@@ -37,55 +56,96 @@ class EdgeTable:
     lines: Array
     """[E] the line, or the row of an array file, that each edge stands on."""
     notes: tuple[str, ...] = ()
+    unit: str = "line"
+    """What `lines` counts."""
 
 
 def read_edges(path: Path, as_text: bool = False) -> EdgeTable:
-    """`.npy` or text; a `.gz` around either is opened. `as_text` keeps whole numbers as they are written."""
+    """`.npy` or text; what packs either is opened. `as_text` keeps whole numbers as they are written."""
     if ".npy" in path.suffixes:
         return _from_array(path, load_npy(path))
-    data = read_text_bytes(path)
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    first, offset = _skip_leading(data)
-    header = _leading_header(data, path)
-    if header is not None:
-        first, offset = header.number, _line_end(data, offset)
-    columns = _columns(header)
-    plain = _plain_table(data[offset:], first) if columns == (0, 1) and not as_text else None
-    if plain is None:
-        return _slow_table(data, path, header, columns, as_text=as_text)
-    values, lines = plain
-    return EdgeTable(path, values[:, 0], values[:, 1], lines, _notes(path, header, columns, values.shape[1]))
+    return _either(path, _layout(path), as_text)
+
+
+def read_edges_below(path: Path, header_line: int, width: int) -> EdgeTable:
+    """Text whose first edge stands below a line that is known, with `width` fields on each line."""
+    return _either(path, _Layout(None, (0, 1), header_line, width), as_text=False)
+
+
+def _either(path: Path, layout: _Layout, as_text: bool) -> EdgeTable:
+    table = _read_text(path, layout, as_text=as_text)
+    table = _read_text(path, layout, as_text=True) if table is None else table
+    assert table is not None, "every id is a text"
+    return table
+
+
+def _layout(path: Path) -> _Layout:
+    head = one_line_end(read_head(path, _HEAD_BYTES))
+    refuse_binary(head, path)
+    header = _leading_header(head, path)
+    if header is None:
+        return _Layout(None, (0, 1), _skip_leading(head)[0], None)
+    return _Layout(header, _columns(header), header.number, len(header.fields))
+
+
+def _read_text(path: Path, layout: _Layout, *, as_text: bool) -> EdgeTable | None:
+    """None when whole numbers were expected and there are others."""
+    width = layout.width
+    parts: list[PieceEdges] = []
+    before = 0
+    for piece in text_pieces(path, _PIECE_BYTES):
+        body, skipped = _below(piece, layout.skip - before)
+        found = piece_edges(body, Place(path, before + skipped + 1, layout.columns, width), as_text)
+        if found is None:
+            return None
+        if len(found.lines):
+            width = found.width
+            parts.append(found)
+        before += piece.count(b"\n")
+    empty = np.zeros(0, dtype=np.int64)
+    sources, targets, lines = (
+        np.concatenate([part[column] for part in parts]) if parts else empty for column in range(3)
+    )
+    return EdgeTable(path, sources, targets, lines, _notes(path, layout.header, layout.columns, width or 2))
+
+
+def _below(piece: bytes, skip: int) -> tuple[bytes, int]:
+    """The piece without its first `skip` lines, and how many there were."""
+    offset = count = 0
+    while count < skip and offset < len(piece):
+        offset, count = line_end(piece, offset), count + 1
+    return piece[offset:], count
 
 
 def _from_array(path: Path, values: Array) -> EdgeTable:
+    sources, targets = (exact_ids(end, path) for end in ends_of_array(values, path))
+    rows = np.arange(len(sources))
+    return EdgeTable(path, np.ascontiguousarray(sources), np.ascontiguousarray(targets), rows, unit="row")
+
+
+def ends_of_array(values: Array, path: Path, is_pair_of_rows: bool = False) -> tuple[Array, Array]:
+    """sources, targets [E] out of an array (2, E) or (E, 2); which of them (2, 2) is, its name may tell."""
     if values.ndim != 2 or 2 not in values.shape:
         raise DatasetError(
-            what=f"{path} has shape {values.shape}",
+            what=f"{path} has edges of shape {values.shape}",
             why="edges are an array of shape (2, E) or (E, 2)",
             fix="save it as numpy.save(file, numpy.stack([sources, targets]))",
         )
-    if values.shape == (2, 2):
+    if values.shape == (2, 2) and not is_pair_of_rows:
         raise DatasetError(
-            what=f"{path} has shape (2, 2)",
+            what=f"{path} has edges of shape (2, 2)",
             why="it may be two edges as rows or as columns",
             fix="write these two edges as text, one a line",
         )
-    ids = exact_ids(values, path)
-    sources, targets = ids if ids.shape[0] == 2 else ids.T
-    return EdgeTable(path, np.ascontiguousarray(sources), np.ascontiguousarray(targets), np.arange(len(sources)))
-
-
-def _line_end(data: bytes, offset: int) -> int:
-    end = data.find(b"\n", offset)
-    return len(data) if end < 0 else end + 1
+    ends = values if values.shape[0] == 2 else values.T
+    return ends[0], ends[1]
 
 
 def _skip_leading(data: bytes) -> tuple[int, int]:
     """How many lines of comments and blanks come first, and where the rest begins."""
     count = offset = 0
     while offset < len(data):
-        end = _line_end(data, offset)
+        end = line_end(data, offset)
         if not is_comment_or_blank(data[offset:end]):
             break
         count, offset = count + 1, end
@@ -109,10 +169,10 @@ def _leading_header(data: bytes, path: Path) -> Line | None:
 def lines_of_head(data: bytes, path: Path) -> Iterator[Line]:
     """The first lines only, so that looking at a large file's head stays cheap."""
     _, offset = _skip_leading(data)
-    end = _line_end(data, offset)
-    while end < len(data) and is_comment_or_blank(data[end : _line_end(data, end)]):
-        end = _line_end(data, end)
-    return lines_of(data[: _line_end(data, end)], path)
+    end = line_end(data, offset)
+    while end < len(data) and is_comment_or_blank(data[end : line_end(data, end)]):
+        end = line_end(data, end)
+    return lines_of(data[: line_end(data, end)], path)
 
 
 def _position(names: list[str], known: tuple[str, ...]) -> int | None:
@@ -120,9 +180,7 @@ def _position(names: list[str], known: tuple[str, ...]) -> int | None:
     return next((index for index, name in enumerate(names) if name in spelled), None)
 
 
-def _columns(header: Line | None) -> tuple[int, int]:
-    if header is None:
-        return 0, 1
+def _columns(header: Line) -> tuple[int, int]:
     names = [field.lower().replace("_", "").lstrip("~:") for field in header.fields]
     source, target = _position(names, SOURCE_HEADERS), _position(names, TARGET_HEADERS)
     return (0, 1) if source is None or target is None else (source, target)
@@ -140,89 +198,3 @@ def _notes(path: Path, header: Line | None, columns: tuple[int, int], width: int
     if others:
         notes.append(f"{path.name}: column {', '.join(others)} ignored; edges have no weights here")
     return tuple(notes)
-
-
-def _plain_table(body: bytes, lines_before: int) -> tuple[Array, Array] | None:
-    """int64 [E, k] and the line of each row, when the body is nothing but integers and separators; else None."""
-    if body.translate(None, _PLAIN) or _has_empty_fields(body):
-        return None
-    tables, all_lines = [], []
-    for piece in _pieces(body):
-        parsed = _plain_piece(piece.translate(_BLANKS))
-        if parsed is None:
-            return None
-        values, lines = parsed
-        if len(values):
-            tables.append(values)
-            all_lines.append(lines + lines_before + 1)
-        lines_before += piece.count(b"\n")
-    if len({table.shape[1] for table in tables}) > 1:
-        return None
-    if not tables:
-        return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    return np.concatenate(tables), np.concatenate(all_lines)
-
-
-def _has_empty_fields(body: bytes) -> bool:
-    """Two commas, or two tabs, with nothing between them, or one at the end of a line: an id is missing there."""
-    if b"," in body:
-        dense = body.translate(None, b" \t")
-        if dense[:1] == b"," or dense[-1:] == b"," or any(mark in dense for mark in (b",,", b",\n", b"\n,")):
-            return True
-    if b"\t" in body:
-        dense = body.translate(None, b" ")
-        return dense[-1:] == b"\t" or b"\t\t" in dense or b"\t\n" in dense
-    return False
-
-
-def _pieces(body: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(body):
-        end = _line_end(body, min(start + _PIECE_BYTES, len(body)))
-        yield body[start:end]
-        start = end
-
-
-def _plain_piece(text: bytes) -> tuple[Array, Array] | None:
-    characters = np.frombuffer(b" " + text + b" ", dtype=np.uint8)
-    edges = np.diff((characters > 32).view(np.int8))
-    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    if not len(starts):
-        return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    newlines = np.flatnonzero(characters[1:] == 10)
-    line_of_token = np.searchsorted(newlines, starts)
-    lines, counts = np.unique(line_of_token, return_counts=True)
-    width = int(counts[0])
-    if width < 2 or (counts != width).any() or int((ends - starts).max()) > _SAFE_DIGITS:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        values = np.fromstring(text.decode("ascii"), dtype=np.int64, sep=" ")
-    return values.reshape(-1, width), lines
-
-
-def _slow_table(data: bytes, path: Path, header: Line | None, columns: tuple[int, int], *, as_text: bool) -> EdgeTable:
-    width = None if header is None else len(header.fields)
-    sources: list[str] = []
-    targets: list[str] = []
-    lines: list[int] = []
-    for line in lines_of(data, path):
-        if header is not None and line.number == header.number:
-            continue
-        width = len(line.fields) if width is None else width
-        if len(line.fields) < 2 or len(line.fields) != width:
-            raise line_error(path, line.number, line.text, f"has {len(line.fields)} fields, not {max(width, 2)}")
-        source, target = (line.fields[column] for column in columns)
-        if not source or not target:
-            raise line_error(path, line.number, line.text, "lacks a vertex id")
-        sources.append(source)
-        targets.append(target)
-        lines.append(line.number)
-    ids = (text_ids if as_text else parse_ids)(sources + targets, lines + lines, path)
-    return EdgeTable(
-        path,
-        ids[: len(sources)],
-        ids[len(sources) :],
-        np.array(lines, dtype=np.int64),
-        _notes(path, header, columns, width or 2),
-    )

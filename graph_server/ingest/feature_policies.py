@@ -3,19 +3,17 @@
 Arithmetic is float64; what is handed over is rounded once.
 """
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
+from graph_server.ingest.memory import available_memory_bytes
 from graph_server.ingest.raw_graph import Array, RawGraph, first_few
 
 _BLOCK_ROWS = 4096
-_MEMINFO = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True)
@@ -33,17 +31,11 @@ def apply_feature_policies(raw: RawGraph, options: DatasetSpec, train: Array) ->
 
     Raises DatasetError for no features, NaN (unless filled), Inf, values beyond float32 and too little memory.
     """
-    if options.features != "file":
-        raise DatasetError(
-            what=f"features: {options.features} is not in this version",
-            why="features: degree | one_hot are for a later version",
-            fix="use features: file with a file that holds features",
-        )
     if raw.features is None or raw.features.shape[1:] == (0,):
         raise DatasetError(
             what=f"the dataset has no features for its {raw.num_nodes} vertices",
-            why="a model reads features; features: degree | one_hot are for a later version",
-            fix="add a features matrix, one row per vertex",
+            why=raw.why_no_features or "a model reads features",
+            fix="add a features matrix, one row per vertex, or set dataset.features: degree or one_hot",
         )
     dense = _dense(raw.features, available_memory_bytes())
     num_nan = _fill_missing(dense, raw, options, train)
@@ -54,16 +46,6 @@ def apply_feature_policies(raw: RawGraph, options: DatasetSpec, train: Array) ->
     elif how == "standard":
         _standardize(matrix, train)
     return Features(matrix, how, num_nan, warnings)
-
-
-def available_memory_bytes() -> int:
-    """What this machine can still give; all of its memory where the system does not tell (macOS)."""
-    # Not SC_AVPHYS_PAGES: it counts as taken what the file cache would give back at once.
-    if _MEMINFO.is_file():
-        for line in _MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def check_memory(num_nodes: int, width: int, available_bytes: int) -> None:

@@ -64,8 +64,20 @@ def exact_ids(values: Array, path: Path) -> Array:
     if bad.any():
         row = int(np.flatnonzero(bad.reshape(-1))[0])
         raise DatasetError(
-            what=f"{path}: {values.reshape(-1)[row]!r} at position {row} is no exact vertex id ({values.dtype})",
+            what=f"{path}: {values.reshape(-1)[row]} at position {row} is no exact vertex id ({values.dtype})",
             why="ids are whole numbers from 0; a float beyond its exact range has already been rounded",
             fix="save the ids as int64",
         )
-    return values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
+
+
+def own_ids(names: Array | None, num_nodes: int, what: str) -> tuple[Array, tuple[str, ...]]:
+    """Names serve as ids when there is one per vertex and no two are equal; else row numbers do, and a note says so."""
+    rows = np.arange(num_nodes, dtype=np.int64)
+    if names is None:
+        return rows, ()
+    names = names.reshape(-1)
+    fits = len(names) == num_nodes and names.dtype.kind in "iuU" and len(np.unique(names)) == num_nodes
+    if not fits or (names.dtype.kind != "U" and num_nodes and (names.min() < 0 or names.max() >= 2**63)):
+        return rows, (f"{what} are not one per vertex and all different: row numbers serve as ids",)
+    return (names if names.dtype.kind == "U" else names.astype(np.int64)), ()

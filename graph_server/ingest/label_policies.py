@@ -26,7 +26,11 @@ def apply_label_policies(raw: RawGraph, options: DatasetSpec) -> Classes:
     if options.task not in ("auto", "multi_class"):
         raise _not_in_this_version(f"dataset.task: {options.task}", "only multi_class is trained")
     if raw.labels is None:
-        raise DatasetError(f"{raw.format}: the file has no labels", "a model is taught by labels", "add labels")
+        raise DatasetError(
+            what=f"the dataset has no labels for its {raw.num_nodes} vertices",
+            why=raw.why_no_labels or "a model is taught by labels",
+            fix="add labels, one per vertex: a folder with edges.csv, labels.csv and, if there are any, features.csv",
+        )
     column, notes = _one_column(raw.labels)
     known, values = _known(column)
     found, classes = np.unique(values[known], return_inverse=True)

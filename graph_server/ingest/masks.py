@@ -29,6 +29,21 @@ def as_mask(values: Array, num_nodes: int, split_index: int, where: str) -> Arra
     return values.astype(bool)
 
 
+def listed_masks(lists: Mapping[str, Array], num_nodes: int, where: object) -> dict[str, Array]:
+    """bool [N] each, out of lists of row numbers; a name that is absent gives an empty mask."""
+    masks = {name: np.zeros(num_nodes, dtype=bool) for name in MASK_NAMES}
+    for name, rows in lists.items():
+        outside = (rows < 0) | (rows >= num_nodes)
+        if outside.any():
+            raise DatasetError(
+                what=f"{where}: {name} lists {int(outside.sum())} rows that do not exist: {first_few(rows[outside])}",
+                why=f"the {num_nodes} vertices are 0 .. {num_nodes - 1}",
+                fix="correct the list",
+            )
+        masks[name][rows] = True
+    return masks
+
+
 def draw_split(labels: Array, fractions: Mapping[str, float], seed: int) -> dict[str, Array]:
     """A stratified split of the labelled vertices: each class is cut by the same fractions.
 

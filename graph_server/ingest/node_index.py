@@ -15,25 +15,34 @@ class NodeIndex:
         self.node_ids = node_ids
         self.is_text = node_ids.dtype.kind == "U"
         self.counts_from_zero = not self.is_text and bool((node_ids == np.arange(len(node_ids))).all())
-        self._order = np.argsort(node_ids, kind="stable")
-        self._sorted = node_ids[self._order]
+        self._order = node_ids if self.counts_from_zero else np.argsort(node_ids, kind="stable")
+        self._sorted = node_ids if self.counts_from_zero else node_ids[self._order]
 
     @property
     def num_nodes(self) -> int:
         return len(self.node_ids)
 
     def rows(self, ids: Array) -> Array:
-        """int64 row of each id, -1 where there is none; ids of the other kind match nothing."""
+        """int64 row of each id, -1 where there is none. Among texts, those that are whole numbers can match numbers."""
         if self.is_text != (ids.dtype.kind == "U"):
-            return np.full(len(ids), -1, dtype=np.int64)
+            return np.full(len(ids), -1, dtype=np.int64) if self.is_text else self._rows_of_texts(ids)
         if self.counts_from_zero:
             return np.where((ids >= 0) & (ids < len(self.node_ids)), ids, -1)
         place = np.searchsorted(self._sorted, ids)
         place = np.minimum(place, len(self._sorted) - 1)
         return np.where(self._sorted[place] == ids, self._order[place], -1)
 
+    def _rows_of_texts(self, ids: Array) -> Array:
+        """One odd id makes a whole file's ids texts; the others are still what they look like."""
+        rows = np.full(len(ids), -1, dtype=np.int64)
+        whole = np.flatnonzero(np.char.isdecimal(ids) & (np.char.str_len(ids) <= 18))
+        numbers = ids[whole].astype(np.int64)
+        same = numbers.astype(np.str_) == ids[whole]
+        rows[whole[same]] = self.rows(numbers[same])
+        return rows
 
-def unique_index(node_ids: Array, lines: Array, path: Path) -> NodeIndex:
+
+def unique_index(node_ids: Array, lines: Array, path: Path, unit: str = "line") -> NodeIndex:
     """Raises DatasetError when there is no vertex, or when two rows bear one id."""
     if not len(node_ids):
         raise DatasetError(
@@ -43,8 +52,9 @@ def unique_index(node_ids: Array, lines: Array, path: Path) -> NodeIndex:
     repeats = np.flatnonzero(index._sorted[1:] == index._sorted[:-1])
     if len(repeats):
         first, second = index._order[repeats[0]], index._order[repeats[0] + 1]
+        where = f"{path}:{lines[second]}" if unit == "line" else f"{path}: {unit} {lines[second]}"
         raise DatasetError(
-            what=f"{path}:{lines[second]}: vertex {node_ids[second]} stands on line {lines[first]} already",
+            what=f"{where}: vertex {node_ids[second]} stands on {unit} {lines[first]} already",
             why=f"{len(repeats)} rows repeat an id, and only one row can be the vertex's",
             fix="keep one row per vertex",
         )
@@ -63,7 +73,7 @@ def unknown_ids(
     )
     num_nodes = len(index.node_ids)
     if index.counts_from_zero:
-        known = f"the {num_nodes} rows of the features have no id column, so vertices are 0 .. {num_nodes - 1}"
+        known = f"the {num_nodes} rows have no ids of their own, so vertices are 0 .. {num_nodes - 1}"
     elif index.is_text:
         known = f"the {num_nodes} vertices have text ids such as {index.node_ids[0]}"
     else:

@@ -33,16 +33,22 @@ class RawGraph:
     """[N, F] numbers; NaN = missing."""
     labels: Array | None
     """[N] or [N, k] int, float with NaN, or str; -1, NaN, "" = unlabelled."""
-    masks: Mapping[str, Array] | None
+    masks: Mapping[str, Array] | None = None
     """bool [N] each: train, valid, test."""
-    edges_are_a_set: bool
-    undirected: bool | None
+    edges_are_a_set: bool = False
+    undirected: bool | None = None
     """None: the format does not say."""
-    usual_normalization: str
-    """"none" or "row"."""
+    usual_normalization: str = "none"
+    """"none", "row" or "standard"."""
     defaults: ReaderDefaults = field(default_factory=dict)
     """model name -> {dotted spec key: value}: settings known to work."""
     notes: tuple[str, ...] = ()
+    why_no_features: str = ""
+    why_no_labels: str = ""
+    """What the file lacks, for the error of a job that needs it."""
+    edge_type: str | None = None
+    node_type: str | None = None
+    """Which part of a heterogeneous file this is."""
 
     @property
     def num_nodes(self) -> int:

@@ -7,11 +7,12 @@ dtype and size were checked. A name outside the table is refused before anything
 Old pickles name modules that have moved (`numpy.core`, `scipy.sparse.csr`); the table maps old and new names alike.
 """
 
+import contextlib
 import io
 import math
 import pickle
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ class _Array:
 
     def __setstate__(self, state: Any) -> None:
         self.state = tuple(state)
+
+    def items(self) -> list[Any]:
+        """What an array of objects holds, or the numbers of an array of numbers."""
+        _, shape, dtype, _, raw = self.state
+        if not dtype.code.startswith("O"):
+            return self.resolve().reshape(-1).tolist()
+        if not isinstance(raw, list) or math.prod(shape) != len(raw):
+            raise ValueError(f"an array of objects of shape {shape} comes without them")
+        return [item.resolve() if isinstance(item, _Array | _Csr) else item for item in raw]
 
     def resolve(self) -> Array:
         _, shape, dtype, fortran, raw = self.state
@@ -129,13 +139,28 @@ def load_pickle(path: Path) -> Any:
 
     Raises DatasetError for any other name in the pickle and for a damaged file.
     """
-    try:
+    with _damage_of(path):
         loaded = _RestrictedUnpickler(path.read_bytes(), path).load()
         if isinstance(loaded, _Array | _Csr):
             return loaded.resolve()
         if isinstance(loaded, dict | list):
             return loaded
         raise TypeError(f"a {type(loaded).__name__} instead of an array, a matrix, a dict or a list")
+
+
+def unpickle_items(data: bytes, path: Path) -> list[Any]:
+    """What an array of objects in the file `path` holds: arrays, matrices, dicts, lists, texts and numbers."""
+    with _damage_of(path):
+        loaded = _RestrictedUnpickler(data, path).load()
+        if isinstance(loaded, _Array):
+            return loaded.items()
+        raise TypeError(f"a {type(loaded).__name__} instead of an array of objects")
+
+
+@contextlib.contextmanager
+def _damage_of(path: Path) -> Iterator[None]:
+    try:
+        yield
     except DatasetError:
         raise
     except Exception as error:  # a damaged pickle may fail in any way; none of it is our state

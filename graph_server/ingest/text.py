@@ -1,12 +1,10 @@
-"""Text files as users have them: gzip, a byte-order mark, CR, LF or CRLF, comments, blank lines, any separator.
+"""Text files as users have them: packed, a byte-order mark, CR, LF or CRLF, comments, blank lines, any separator.
 
 Every line keeps its number, because an error without one helps nobody.
 """
 
 import csv
-import gzip
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from common.errors import DatasetError
-from graph_server.ingest.raw_graph import damaged
+from graph_server.ingest.streams import read_unpacked, unpacked_pieces
 
 COMMENTS = (b"#", b"%", b"//")
+LONGEST_LINE = 64 << 20
 MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})
 
 _BLANKS = " \t\x0b\x0c"
@@ -35,31 +34,56 @@ class Line(NamedTuple):
 
 
 def read_text_bytes(path: Path) -> bytes:
-    """The file's bytes, gunzipped, without a byte-order mark.
+    """The file's bytes, unpacked, without a byte-order mark.
 
-    Raises DatasetError for a broken gzip, for UTF-16 and for bytes that are no text.
+    Raises DatasetError for broken packing, for UTF-16 and for bytes that are no text.
     """
-    try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise damaged(path, error) from error
+    data = read_unpacked(path)
+    refuse_binary(data, path)
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def refuse_binary(data: bytes, path: Path) -> None:
+    """Raises DatasetError for UTF-16 and for bytes that are no text."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:
         raise DatasetError(
             what=f"{path} is not UTF-8 text",
             why="it holds zero bytes or a UTF-16 mark",
             fix="save it as UTF-8 text, or as .npy",
         )
-    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def text_pieces(path: Path, size: int) -> Iterator[bytes]:
+    """Pieces of about `size` bytes, each of whole lines that end in LF: a file of any length in little memory."""
+    rest = held = b""
+    for number, raw in enumerate(unpacked_pieces(path, size)):
+        refuse_binary(raw, path)
+        raw = held + (raw.removeprefix(b"\xef\xbb\xbf") if number == 0 else raw)
+        held = b"\r" if raw.endswith(b"\r") else b""  # its LF may begin the next piece
+        data = rest + one_line_end(raw.removesuffix(held))
+        end = data.rfind(b"\n") + 1
+        if len(data) - end > LONGEST_LINE:
+            raise DatasetError(
+                what=f"{path} has a line of more than {LONGEST_LINE >> 20} MB",
+                why="an edge is one short line, so this is not a list of edges",
+                fix="give a text file with one edge a line",
+            )
+        if end:
+            yield data[:end]
+        rest = data[end:]
+    if rest + held:
+        yield rest + one_line_end(held)
+
+
+def one_line_end(data: bytes) -> bytes:
+    """CR and CRLF become LF."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:
-    """The first bytes, gunzipped, without a byte-order mark: enough to see what the file is."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    with gzip.open(path) if packed else path.open("rb") as file:
-        return file.read(size).removeprefix(b"\xef\xbb\xbf")
+    """The first bytes, unpacked, without a byte-order mark: enough to see what the file is."""
+    head = next(unpacked_pieces(path, size), b"")
+    return head.removeprefix(b"\xef\xbb\xbf")
 
 
 def is_comment_or_blank(line: bytes) -> bool:
@@ -67,9 +91,9 @@ def is_comment_or_blank(line: bytes) -> bool:
     return not stripped or stripped.startswith(COMMENTS)
 
 
-def lines_of(data: bytes, path: Path) -> Iterator[Line]:
-    """The lines that hold something, split into fields."""
-    for number, raw in enumerate(data.splitlines(), start=1):
+def lines_of(data: bytes, path: Path, first: int = 1) -> Iterator[Line]:
+    """The lines that hold something, split into fields; `first` is the number of the first line."""
+    for number, raw in enumerate(data.splitlines(), start=first):
         if is_comment_or_blank(raw):
             continue
         try:

@@ -15,91 +15,55 @@ another is opened in its place, until it answers. Others are as many as wanted, 
 """
 
 import heapq
-from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
-from common.errors import ClusterError, TaskCrashed
+from common.errors import TaskCrashed
+from graph_server.schedule.idle_limit import IdleLimit
 from graph_server.schedule.lease_events import (
     Counts,
     End,
     GiveUp,
     LeaseCommand,
+    LeaseLoad,
     LeaseSettings,
     Open,
-    Phase,
     Send,
     TaskKey,
 )
+from graph_server.schedule.lease_records import HeldTask, LeaseRecord, Phase, TaskRecord
+from graph_server.schedule.loss_limit import LossLimit
 from graph_server.schedule.stragglers import TaskTimes
 from graph_server.schedule.token_bucket import TokenBucket
 
-LOSS_WINDOW_SECONDS = 300.0
 MAX_TASK_ERRORS = 3
 MOST_LEASES = 2
-"""Times the target, suspects included."""
-
-
-@dataclass
-class _Hand:
-    """A task in a lease's hands."""
-
-    age_since: float | None = None
-    """Since when the lease has had nothing older to do."""
-    is_late: bool = False
-
-
-@dataclass
-class _Lease:
-    number: int
-    since: float
-    """When its phase began."""
-    phase: Phase = Phase.OPENING
-    slots: int = 0
-    """That ask for a task now."""
-    served: int = 0
-    owns: set[int] = field(default_factory=set)
-    in_hand: dict[TaskKey, _Hand] = field(default_factory=dict)
-    """Oldest first."""
-    is_silent: bool = False
-    """Should have said hello, or gone, long ago."""
-
-    @property
-    def is_suspect(self) -> bool:
-        return self.is_silent or any(hand.is_late for hand in self.in_hand.values())
-
-    @property
-    def is_free(self) -> bool:
-        return self.phase is Phase.LIVE and self.slots > 0 and not self.is_suspect
-
-
-@dataclass
-class _Task:
-    since: float
-    attempts: int = 0
-    holders: set[int] = field(default_factory=set)
-    errors: list[str] = field(default_factory=list)
+"""Times what may ever be wanted, suspects included."""
 
 
 class LeaseBook:
     def __init__(self, settings: LeaseSettings, bucket: TokenBucket) -> None:
         self._settings, self._bucket = settings, bucket
-        self._leases: dict[int, _Lease] = {}
-        self._tasks: dict[TaskKey, _Task] = {}
+        self._leases: dict[int, LeaseRecord] = {}
+        self._tasks: dict[TaskKey, TaskRecord] = {}
         self._waiting: dict[int, TaskKey] = {}
         self._unowned: list[tuple[int, int]] = []
         """A heap of (-position, interval); what is no longer so is passed over when it comes up."""
         self._owner: dict[int, int] = {}
         self._times = TaskTimes(settings.late)
-        self._losses: deque[float] = deque()
+        self._losses = LossLimit(settings.max_losses)
+        self._idle = None if settings.idle is None else IdleLimit(settings.idle)
+        self._target = settings.target
         self._numbers = 0
         self._closing = False
         self.counts = Counts()
 
     # ---- what happens
 
-    def add(self, key: TaskKey, now: float) -> list[LeaseCommand]:
-        self._tasks[key] = _Task(now)
+    def add(self, key: TaskKey, now: float, *, constant_bytes: int = 0) -> list[LeaseCommand]:
+        """`constant_bytes`: of all that the interval's tasks read and that never changes."""
+        if self._idle is not None:
+            self._idle.needs(key.interval, constant_bytes)
+        self._tasks[key] = TaskRecord(now)
         self._wait(key)
         return self._go_on(key.interval, now)
 
@@ -108,7 +72,9 @@ class LeaseBook:
         book = self._leases.get(lease)
         if book is None or book.phase is not Phase.OPENING:
             return []
-        book.phase, book.since, book.is_silent = Phase.LIVE, now, False
+        if self._idle is not None:
+            self._idle.started(now - book.since)
+        book.phase, book.since, book.idle_since, book.is_silent = Phase.LIVE, now, now, False
         self._bucket.succeeded()
         for interval in sorted(held):
             if interval not in self._owner and len(book.owns) < self._most():
@@ -166,7 +132,7 @@ class LeaseBook:
         return [*lost_too_many, *self._go_on(None, now)]
 
     def tick(self, now: float) -> list[LeaseCommand]:
-        """Time has passed: relaunch what is late, end leases that are old, let others adopt what waits too long."""
+        """Time has passed: relaunch what is late, end leases that are old or idle, let others adopt what waits long."""
         commands: list[LeaseCommand] = []
         for book in self._leases.values():
             if book.phase is Phase.LIVE and now - book.since >= self._settings.seconds:
@@ -176,7 +142,40 @@ class LeaseBook:
             book.is_silent = keeps_waiting and now - book.since > self._settings.late.prior_seconds
         for key in list(self._waiting.values()):
             commands += self._adopt(key, now)
-        return [*commands, *self._go_on(None, now)]
+        return [*commands, *self._end_idle(now), *self._go_on(None, now)]
+
+    def retarget(self, target: int, now: float) -> list[LeaseCommand]:
+        """So many leases from now on. Those above it end: first who has nothing in hand, others when they ask next."""
+        self._target = min(max(1, target), self._settings.num_intervals)
+        staying = [book for book in self._leases.values() if book.stays]
+        staying.sort(key=lambda book: (bool(book.in_hand), len(book.owns), -book.number))
+        above = staying[: max(0, len(staying) - self._target)]
+        ended = [command for book in above for command in self._end(book, "fewer leases are wanted", now)]
+        return [*ended, *self._go_on(None, now)]
+
+    def withdraw(self) -> TaskKey | None:
+        """The task that somebody else had best do: none that a lease has in hand and in time, no owned one before
+        those that nobody owns. It is no longer here; a result of it that still comes is a repeat."""
+        key = min(self._waiting.values(), key=lambda key: (key.interval in self._owner, -key.position), default=None)
+        if key is not None:
+            del self._waiting[key.interval], self._tasks[key]
+            self.counts.withdrawn += 1
+        return key
+
+    def load(self) -> LeaseLoad:
+        books = self._leases.values()
+        in_hand, empty = sum(len(book.in_hand) for book in books), sum(book.slots for book in books)
+        return LeaseLoad(
+            waiting=len(self._waiting),
+            opening=sum(book.is_coming for book in books),
+            live=sum(book.phase is not Phase.OPENING for book in books),
+            in_hand=in_hand,
+            slots=in_hand + empty,
+        )
+
+    @property
+    def target(self) -> int:
+        return self._target
 
     def close(self, now: float) -> list[LeaseCommand]:
         """The job is over: end all."""
@@ -240,14 +239,14 @@ class LeaseBook:
             commands += self._send(book, key, now)
         return [*commands, *self._rebalance(now), *self._open(now)]
 
-    def _serve(self, book: _Lease, now: float) -> list[LeaseCommand]:
+    def _serve(self, book: LeaseRecord, now: float) -> list[LeaseCommand]:
         """Its own intervals' tasks, later steps before earlier ones."""
         commands: list[LeaseCommand] = []
         while book.is_free and (own := [self._waiting[i] for i in book.owns if i in self._waiting]):
             commands += self._send(book, min(own, key=lambda key: (-key.position, key.interval)), now)
         return commands
 
-    def _freest(self) -> _Lease | None:
+    def _freest(self) -> LeaseRecord | None:
         """Who may own one more interval, and has least in hand."""
         most = self._most()
         free = [book for book in self._leases.values() if book.is_free and len(book.owns) < most]
@@ -268,20 +267,20 @@ class LeaseBook:
         """A task has waited too long for its owner: a lease that would idle takes it, and its interval. Not while
         others are about to come, for then they are who would idle, and constants would move twice."""
         waited = now - self._tasks[key].since >= self._settings.adopt_after_seconds
-        coming = any(book.phase is Phase.OPENING and not book.is_silent for book in self._leases.values())
+        coming = any(book.is_coming for book in self._leases.values())
         idle = [book for book in self._leases.values() if book.is_free and not book.in_hand]
         if not idle or not waited or coming or self._waiting.get(key.interval) != key:
             return []
         return self._send(min(idle, key=lambda book: (len(book.owns), book.number)), key, now)
 
-    def _send(self, book: _Lease, key: TaskKey, now: float) -> list[LeaseCommand]:
+    def _send(self, book: LeaseRecord, key: TaskKey, now: float) -> list[LeaseCommand]:
         del self._waiting[key.interval]
         self._own(book, key.interval)
         task = self._tasks[key]
         task.attempts += 1
         task.holders.add(book.number)
         book.slots -= 1
-        book.in_hand[key] = _Hand()
+        book.in_hand[key] = HeldTask()
         self._begin_oldest(book, now)
         sent = Send(book.number, key, task.attempts)
         if book.served + len(book.in_hand) < self._settings.max_tasks:
@@ -290,14 +289,14 @@ class LeaseBook:
 
     def _fair_share(self) -> tuple[int, int]:
         """Everybody's due, and how many may own one more."""
-        return divmod(self._settings.num_intervals, max(1, min(self._around(), self._settings.target)))
+        return divmod(self._settings.num_intervals, max(1, min(self._around(), self._target)))
 
     def _most(self) -> int:
         """Intervals that a lease may own at present."""
         share, remaining = self._fair_share()
         return share + (sum(len(book.owns) > share for book in self._leases.values()) < remaining)
 
-    def _own(self, book: _Lease, interval: int) -> None:
+    def _own(self, book: LeaseRecord, interval: int) -> None:
         before = self._owner.get(interval)
         if before is not None and before != book.number:
             self._leases[before].owns.discard(interval)
@@ -305,7 +304,7 @@ class LeaseBook:
         self._owner[interval] = book.number
         book.owns.add(interval)
 
-    def _disown(self, book: _Lease) -> None:
+    def _disown(self, book: LeaseRecord) -> None:
         for interval in sorted(book.owns):
             del self._owner[interval]
             self._offer(interval)
@@ -318,23 +317,44 @@ class LeaseBook:
 
     def _open(self, now: float) -> list[LeaseCommand]:
         commands: list[LeaseCommand] = []
-        wanted = 0 if self._closing else min(self._settings.target, len(self._tasks)) - self._around()
-        room = MOST_LEASES * self._settings.target - len(self._leases)
+        wanted = 0 if self._closing else min(self._target, self._demand(now)) - self._around()
+        most = max(self._target, self._settings.target, self._settings.most)
+        room = MOST_LEASES * most - len(self._leases)
         while len(commands) < min(wanted, room) and self._bucket.take(now):
-            self._leases[self._numbers] = _Lease(self._numbers, now)
+            self._leases[self._numbers] = LeaseRecord(self._numbers, now, now)
             commands.append(Open(self._numbers))
             self._numbers += 1
             self.counts.leases += 1
         return commands
 
-    def _end(self, book: _Lease, reason: str, now: float) -> list[LeaseCommand]:
+    def _demand(self, now: float) -> int:
+        """Tasks that ask for leases."""
+        patience = self._settings.open_after_seconds
+        if not patience:
+            return len(self._tasks)
+        patient = sum(now - self._tasks[key].since < patience for key in self._waiting.values())
+        return len(self._tasks) - patient
+
+    def _end_idle(self, now: float) -> list[LeaseCommand]:
+        """Not while others are about to come: till then there is less to do than there will be."""
+        idle = [book for book in self._leases.values() if book.phase is Phase.LIVE and not book.in_hand]
+        if any(book.is_coming for book in self._leases.values()):
+            for book in idle:
+                book.idle_since = now
+        if self._idle is None:
+            return []
+        tired = [book for book in idle if now - book.idle_since > self._idle.seconds(book.owns)]
+        self.counts.idle += len(tired)
+        return [command for book in tired for command in self._end(book, "it has nothing to do", now)]
+
+    def _end(self, book: LeaseRecord, reason: str, now: float) -> list[LeaseCommand]:
         if book.phase is Phase.ENDING:
             return []
         book.phase, book.since = Phase.ENDING, now
         self._disown(book)
         return self._dismiss(book, reason)
 
-    def _dismiss(self, book: _Lease, reason: str) -> list[LeaseCommand]:
+    def _dismiss(self, book: LeaseRecord, reason: str) -> list[LeaseCommand]:
         asked, book.slots = book.slots, 0
         return [End(book.number, reason)] if asked else []
 
@@ -346,17 +366,18 @@ class LeaseBook:
         if key in self._tasks:
             self._tasks[key].holders.discard(lease)
         book.served += 1
+        book.idle_since = now
         if finished and hand.age_since is not None:
             self._times.took((key.pass_.kind, key.position), now - hand.age_since)
         self._begin_oldest(book, now)
 
-    def _begin_oldest(self, book: _Lease, now: float) -> None:
+    def _begin_oldest(self, book: LeaseRecord, now: float) -> None:
         """Behind a task that is late nothing is waited for any longer: the next one's age begins, too."""
         oldest = next((hand for hand in book.in_hand.values() if not hand.is_late), None)
         if oldest is not None and oldest.age_since is None:
             oldest.age_since = now
 
-    def _relaunch(self, book: _Lease, now: float) -> None:
+    def _relaunch(self, book: LeaseRecord, now: float) -> None:
         """What is late waits again, for another lease."""
         for key, hand in book.in_hand.items():
             limit = self._times.limit((key.pass_.kind, key.position))
@@ -371,17 +392,5 @@ class LeaseBook:
 
     def _count_loss(self, now: float) -> list[LeaseCommand]:
         self.counts.lost_leases += 1
-        self._losses.append(now)
-        while self._losses[0] < now - LOSS_WINDOW_SECONDS:
-            self._losses.popleft()
-        if len(self._losses) <= self._settings.max_losses:
-            return []
-        return [
-            GiveUp(
-                ClusterError(
-                    f"{len(self._losses)} leases were lost within {LOSS_WINDOW_SECONDS:.0f} s",
-                    why="functions are killed, time out or cannot reach the graph server, so nothing gets done",
-                    fix="look at the functions' logs; raise backend.memory_mb, or use backend local_cpu",
-                )
-            )
-        ]
+        error = self._losses.lost(now)
+        return [] if error is None else [GiveUp(error)]

@@ -1,11 +1,11 @@
 """What the lease book is told at its start, and the commands that come out of it."""
 
-import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from common.errors import ClusterError, TaskCrashed
 from common.passes import Pass
+from graph_server.schedule.idle_limit import IdleAfter
 from graph_server.schedule.stragglers import LateAfter
 
 
@@ -20,7 +20,7 @@ class LeaseSettings:
     num_intervals: int
     """Of this graph server."""
     target: int
-    """Leases wanted while there is work."""
+    """Leases wanted while there is work; at first, where their number is tuned."""
     max_tasks: int
     seconds: float
     late: LateAfter
@@ -28,12 +28,14 @@ class LeaseSettings:
     """In LOSS_WINDOW_SECONDS; one more ends the job."""
     adopt_after_seconds: float
     """A task whose owner is busy waits so long before another lease takes it, and its constants move again."""
-
-
-class Phase(enum.Enum):
-    OPENING = "invoked, not heard of"
-    LIVE = "has said hello"
-    ENDING = "gets no more tasks"
+    idle: IdleAfter | None = None
+    """None: an idle lease lives on."""
+    least: int = 1
+    """Bounds of a tuned target."""
+    most: int = 0
+    """0: it is not tuned."""
+    open_after_seconds: float = 0.0
+    """Leases are opened for tasks that have waited so long: somebody else may take them before."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,21 @@ class Counts:
     leases: int = 0
     handovers: int = 0
     """Intervals taken from a lease that lives: their constants moved once more."""
+    idle: int = 0
+    """Leases that were ended because they had nothing to do."""
+    withdrawn: int = 0
+    """Tasks that were taken back before a lease had them, or while theirs was late."""
+
+
+@dataclass(frozen=True)
+class LeaseLoad:
+    """At one moment."""
+
+    waiting: int
+    """Tasks that no lease has."""
+    opening: int
+    live: int
+    in_hand: int
+    """Tasks that leases have."""
+    slots: int
+    """Full and empty, of those that live."""

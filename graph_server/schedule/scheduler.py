@@ -43,6 +43,8 @@ from graph_server.schedule.events import (
 )
 
 Mode = Literal["sync", "pipe", "async"]
+Feeds = Mapping[int, Sequence[int]]
+"""Own interval -> the intervals whose rows it reads."""
 STORY_LENGTH = 40
 """Events of an interval that an error of ours quotes."""
 
@@ -106,7 +108,7 @@ class Progress:
 class Scheduler:
     """Of one graph server.
 
-    own        its intervals; feeds_in, feeds_out: per own interval the intervals it reads in a Gather, in a ∇Gather
+    feeds      of its own intervals, in a Gather and in a ∇Gather
     places     how many steps of each kind may run at once
     staleness  in epochs; of async only
     """
@@ -115,19 +117,18 @@ class Scheduler:
         self,
         programs: Programs,
         *,
-        feeds_in: Mapping[int, Sequence[int]],
-        feeds_out: Mapping[int, Sequence[int]],
+        feeds: tuple[Feeds, Feeds],
         num_intervals: int,
         mode: Mode,
         places: Mapping[Literal["graph", "tensor"], int],
         staleness: int = 0,
     ) -> None:
         self._programs, self._mode, self._staleness = programs, mode, staleness
-        self._intervals = {interval: Progress(interval) for interval in feeds_in}
+        self._intervals = {interval: Progress(interval) for interval in feeds[0]}
         reach = staleness if mode == "async" else None
         self._arrivals = {
-            backward: Arrivals(tuple(feeds_in), feeds, num_intervals, staleness=reach)
-            for backward, feeds in ((False, feeds_in), (True, feeds_out))
+            backward: Arrivals(tuple(feeds[0]), feeds[backward], num_intervals, staleness=reach)
+            for backward in (False, True)
         }
         self._free = {"graph": places["graph"], "tensor": places["tensor"]}
         self._queues: dict[str, list[tuple[int, int, int]]] = {"graph": [], "tensor": []}

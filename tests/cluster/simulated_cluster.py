@@ -178,8 +178,7 @@ class _GraphServer:
         partition = self.held.partition
         self.scheduler = Scheduler(
             job.programs,
-            feeds_in=partition.in_edges.feeds,
-            feeds_out=partition.out_edges.feeds,
+            feeds=(partition.in_edges.feeds, partition.out_edges.feeds),
             num_intervals=job.num_intervals,
             mode=layout.mode,
             staleness=layout.staleness,

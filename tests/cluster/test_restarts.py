@@ -50,7 +50,7 @@ def losing(cache_dir: Path, tmp_path: Path) -> Callable[..., Restarting]:
     return made
 
 
-@pytest.mark.parametrize("role", ["graph1", "parameter0", "parameter1"])
+@pytest.mark.parametrize("role", ["graph1", "parameter0", pytest.param("parameter1", marks=pytest.mark.cluster)])
 def test_a_job_that_loses_a_role_ends_with_the_same_bits(
     role: str, losing: Callable[..., Restarting], undisturbed: Callable[[], Ran]
 ):
@@ -126,6 +126,7 @@ def test_an_error_that_would_come_again_is_no_loss(losing: Callable[..., Restart
     assert job.rewound == []
 
 
+@pytest.mark.cluster
 def test_checkpoints_are_pruned_while_generations_come_and_go(losing: Callable[..., Restarting]):
     job = losing((7, "graph1"), output__keep_checkpoints="1")
     result = job.run()

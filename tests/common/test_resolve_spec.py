@@ -261,11 +261,7 @@ def test_a_key_without_effect_is_noted():
 UNBUILT_VALUES = {
     "dataset.path": "s3://bucket/reddit",
     "dataset.edge_weight": "w",
-    "dataset.features": "degree",
     "dataset.task": "regression",
-    "dataset.allow_pickle": True,
-    "dataset.edge_type": "cites",
-    "dataset.node_type": "paper",
     "training.mode": "async",
     "training.staleness": 0,
     "training.weight_update": "interval",
@@ -274,11 +270,6 @@ UNBUILT_VALUES = {
     "training.metric": "f1_micro",
     "training.deterministic": True,
     "cluster.spot": True,
-    "backend.name": "hybrid",
-    "backend.min_lambdas": 2,
-    "backend.lease_idle_ms": 50,
-    "budget.max_cost_usd": 1,
-    "budget.max_runtime_seconds": 60,
     "output.path": "s3://bucket/runs",
 }
 NEEDS_ASYNC = {"training.staleness", "training.weight_update", "training.async_until"}
@@ -318,20 +309,18 @@ def test_defaults_are_not_refused():
 
 def test_a_refusal_says_what_is_missing_and_what_works():
     with pytest.raises(SpecError) as caught:
-        refuse_unbuilt(
-            of_file("dataset: cora\ntraining:\n  mode: async\n  precision: mixed\ncluster: {max_restarts: 5}")
-        )
+        refuse_unbuilt(of_file("dataset: cora\ntraining:\n  precision: mixed\n  metric: mae\ncluster: {spot: true}"))
     assert str(caught.value) == (
         "3 problems in the job spec\n"
-        "  training.mode = async (job.yaml:3): not in this version\n"
-        "    why: asynchronous training: not built yet\n"
-        "    fix: remove it, or set it to sync or pipe\n"
-        "  training.precision = mixed (job.yaml:4): not in this version\n"
+        "  training.precision = mixed (job.yaml:3): not in this version\n"
         "    why: mixed precision: not built yet\n"
         "    fix: remove it, or set it to float32\n"
-        "  cluster.max_restarts = 5 (job.yaml:5): not in this version\n"
-        "    why: checkpoints and restarts: not built yet\n"
-        "    fix: remove it"
+        "  training.metric = mae (job.yaml:4): not in this version\n"
+        "    why: metrics other than accuracy: not built yet\n"
+        "    fix: remove it, or set it to auto or accuracy\n"
+        "  cluster.spot = true (job.yaml:5): not in this version\n"
+        "    why: training on AWS: not built yet\n"
+        "    fix: remove it, or set it to false"
     )
 
 

@@ -91,8 +91,7 @@ class Shell:
             self.held,
             Scheduler(
                 job.programs,
-                feeds_in=partition.in_edges.feeds,
-                feeds_out=partition.out_edges.feeds,
+                feeds=(partition.in_edges.feeds, partition.out_edges.feeds),
                 num_intervals=job.num_intervals,
                 mode=mode,
                 places={"graph": 2, "tensor": 2},

@@ -19,9 +19,11 @@ from common.sharding import shard
 from common.wire import messages
 from common.wire.channel import Channel, Faults, InMemoryNetwork, Reply
 from common.wire.clients import ParameterClient
+from graph_server.backends import hybrid
 from graph_server.backends.aws_lambda import Backend
 from graph_server.backends.base import BackendOptions, FunctionOptions, Invocation, TaskResult, TensorTask
 from graph_server.backends.local_cpu import Backend as LocalBackend
+from graph_server.cores import Cores
 from graph_server.schedule.lease_events import LeaseSettings
 from graph_server.schedule.stragglers import LateAfter
 from lambda_functions.lease import Lease, LeaseTerms
@@ -51,7 +53,7 @@ Kill = Callable[[int, str, messages.Message, bool], bool]
 
 @dataclass
 class Cloud:
-    backend: Backend
+    backend: Backend | hybrid.Backend
     stores: list[WeightStore]
     asked: Counter[str] = field(default_factory=Counter)
     """Requests of functions, by the name of their messages."""
@@ -63,7 +65,8 @@ class Cloud:
 
 @dataclass
 class Luck:
-    """What befalls the functions. `ends`: of the first invocations, which do not even begin."""
+    """What befalls the functions. `ends`: of the first invocations, which do not even begin; `cores`: of a hybrid
+    backend, in place of one that has functions alone."""
 
     kill: Kill = lambda lease, peer, message, replied: False
     limit: int = WEIGHTS
@@ -71,6 +74,7 @@ class Luck:
     ends: tuple[Invocation, ...] = ()
     faults: Faults | None = None
     leases: LeaseSettings = LEASES
+    cores: Cores | None = None
 
 
 def leases(**changed: object) -> LeaseSettings:
@@ -87,7 +91,7 @@ def tasks(pass_: Pass, interval: int) -> list[TensorTask]:
     ]
 
 
-async def walk_all(backend: Backend | LocalBackend, pass_: Pass) -> list[TaskResult]:
+async def walk_all(backend: Backend | LocalBackend | hybrid.Backend, pass_: Pass) -> list[TaskResult]:
     """As the scheduler does it: intervals at once, each one's tasks one after the other."""
 
     async def walk(interval: int) -> list[TaskResult]:
@@ -105,7 +109,9 @@ async def cloud(luck: Luck | None = None) -> AsyncIterator[Cloud]:
     made: list[Cloud] = []
     functions = _Functions(network, luck, made)
     options = FunctionOptions(JOB, luck.leases, functions.invoke, PROGRAMS.constants)
-    backend = Backend(backend_options(network, options))
+    made_from = backend_options(network, options)
+    hybrid_too = None if luck.cores is None else replace(made_from, cores=luck.cores)
+    backend = Backend(made_from) if hybrid_too is None else hybrid.Backend(hybrid_too)
     made.append(Cloud(backend, stores))
     network.join("graph0", functions.answer)
     async with asyncio.timeout(SECONDS):

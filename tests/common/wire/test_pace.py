@@ -1,7 +1,9 @@
 """Slow lines and bad luck, made in user space."""
 
+import msgspec
 import pytest
 
+from common.role_start import Weather
 from common.wire.channel import Faults
 from common.wire.pace import MAX_LINKS, Mischief, Shaping, SlowLink, SlowLinks
 
@@ -48,3 +50,8 @@ def test_mischief_is_drawn_from_its_seed():
     mischief = Mischief(faults)
     assert {mischief.copies() for _ in range(100)} == {0, 1, 2}
     assert {Mischief(None).copies() for _ in range(100)} == {1}
+
+
+def test_a_role_is_told_of_a_line_without_limit():
+    told = Weather(shaping={"lambda": Shaping(latency_seconds=0.1)})
+    assert msgspec.json.decode(msgspec.json.encode(told), type=Weather) == told

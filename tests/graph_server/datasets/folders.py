@@ -105,3 +105,21 @@ def csr_pieces(prefix: str, matrix: scipy.sparse.csr_matrix) -> dict[str, Any]:
 def write_npz(file: Path, **changes: Any) -> Path:
     np.savez(file, **npz_arrays(**changes))
     return file
+
+
+def write_graphdata(file: Path, **changes: Any) -> Path:
+    """A ring of four vertices: SciPy matrices, pickled into arrays of one object."""
+    ring = scipy.sparse.csr_matrix((np.ones(4, np.float32), ([0, 1, 2, 3], [1, 2, 3, 0])), shape=(4, 4))
+    features = scipy.sparse.csr_matrix(np.array([[1, 0], [0, 1], [1, 1], [2, 0]], dtype=np.float32))
+    parts = {"adj_matrix": ring, "node_attr": features, "node_label": np.array([0, 1, 0, 1], np.int32)} | changes
+    np.savez(file, **{name: boxed(part) for name, part in parts.items() if part is not None})
+    return file
+
+
+def boxed(part: Any) -> np.ndarray:
+    """What is no array becomes an array of one object, as `numpy.savez` makes of it."""
+    if isinstance(part, np.ndarray):
+        return part
+    box = np.empty((), dtype=object)
+    box[()] = part
+    return box

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,22 +175,108 @@ def test_labels_for_unknown_vertices_are_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npy"])
-def test_edges_alone_say_what_to_add(tmp_path: Path, suffix: str):
+def test_edges_alone_name_their_vertices_and_say_what_to_add(tmp_path: Path, suffix: str):
     file = tmp_path / f"graph.{suffix}"
     if suffix == "npy":
-        np.save(file, np.array([[0, 1, 2], [1, 2, 0]]))
+        np.save(file, np.array([[5, 7, 90], [7, 90, 5]]))
     else:
-        file.write_text(RING)
-    with pytest.raises(DatasetError, match="is an edge list alone: it has no features and no labels") as error:
+        file.write_text("5,7\n7,90\n90,5\n")
+    raw = read(file)
+    assert raw.node_ids.tolist() == [5, 7, 90]
+    assert (raw.sources.tolist(), raw.targets.tolist()) == ([0, 1, 2], [1, 2, 0])
+    with pytest.raises(DatasetError, match="has no labels for its 3 vertices") as error:
         load(file)
-    assert "features.csv and labels.csv" in error.value.fix
+    assert error.value.why == f"graph.{suffix} is an edge list alone: it has no features and no labels"
+    assert "edges.csv, labels.csv" in error.value.fix
 
 
-def test_a_folder_without_features_says_so(tmp_path: Path):
-    (tmp_path / "edges.csv").write_text(RING)
-    with pytest.raises(DatasetError, match=r"has edges\.csv but no features and no labels") as error:
-        load(tmp_path)
-    assert "features: degree | one_hot" in error.value.why
+def test_an_empty_list_alone_is_refused(tmp_path: Path):
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    with pytest.raises(DatasetError, match="holds no edge"):
+        read(tmp_path)
+
+
+def test_a_folder_without_features_says_so_or_makes_them_up(tmp_path: Path):
+    folder = write_folder(tmp_path / "a", labels_csv="0\n1\n0\n1\n0\n")
+    (folder / "features.csv").unlink()
+    assert read(folder).num_nodes == 5
+    with pytest.raises(DatasetError, match="has no features for its 5 vertices") as error:
+        load(folder)
+    assert "has edges but no features.csv and no features.npy" in error.value.why
+    assert load(folder, features="one_hot").features.shape == (5, 5)
+
+
+def test_without_features_vertices_are_what_edges_and_labels_name(tmp_path: Path):
+    (tmp_path / "edges.csv").write_text("10,20\n20,10\n")
+    (tmp_path / "labels.csv").write_text("id,label\n20,a\n99,b\n")
+    raw = read(tmp_path)
+    assert raw.node_ids.tolist() == [10, 20, 99]
+    assert raw.labels.tolist() == ["", "a", "b"]
+    (tmp_path / "edges.csv").write_text("10,20\nx,10\n")
+    raw = read(tmp_path)
+    assert raw.node_ids.tolist() == ["10", "20", "99", "x"]
+    assert raw.labels.tolist() == ["", "a", "b", ""]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "bz2", "lz4"])
+def test_packed_files_are_opened(tmp_path: Path, codec: str):
+    suffix = {"gzip": "gz", "zstd": "zst", "bz2": "bz2", "lz4": "lz4"}[codec]
+    with pyarrow.CompressedOutputStream(str(tmp_path / f"edges.csv.{suffix}"), codec) as stream:
+        stream.write(RING.encode())
+    (tmp_path / "labels.csv").write_text("0\n1\n0\n1\n")
+    assert read(tmp_path).num_edges == 8
+    assert read(tmp_path / f"edges.csv.{suffix}").num_nodes == 4
+
+
+def test_part_files_are_read_in_natural_order(tmp_path: Path):
+    folder = write_folder(tmp_path / "a")
+    (folder / "edges.csv").unlink()
+    parts = folder / "edges" / "day=1"
+    parts.mkdir(parents=True)
+    for number, edges in {10: "3,0\n", 2: "0,1\n1,2\n", 9: "2,3\n"}.items():
+        (parts / f"part-{number}.csv").write_text("source,target\n" + edges)
+    (folder / "edges" / "_SUCCESS").write_text("")
+    assert read(folder).sources.tolist() == [0, 1, 2, 3]
+    assert read(parts).sources.tolist() == [0, 1, 2, 3]
+    (parts / "part-9.csv").write_text("source,target\n2,x\n")
+    with pytest.raises(DatasetError, match=r"part-9\.csv names 1 times a vertex that does not exist: line 2: x"):
+        read(folder)
+
+
+def test_one_text_id_makes_the_ids_of_all_parts_text(tmp_path: Path):
+    (tmp_path / "part-0.csv").write_text("007,1\n")
+    (tmp_path / "part-1.csv").write_text("a,7\n")
+    assert read(tmp_path).node_ids.tolist() == ["007", "1", "7", "a"]
+
+
+@pytest.mark.parametrize(
+    ("above", "undirected"),
+    [
+        ("# Undirected graph (each unordered pair of nodes is saved once): com-Amazon\n", True),
+        ("# Directed graph (each unordered pair of nodes is saved once): web-Google\n", False),
+        ("% sym unweighted\n", True),
+        ("% asym weighted\n", False),
+        ("# Directed Node Graph\n# the graph is undirected\n", None),
+        ("", None),
+    ],
+)
+def test_comments_may_say_whether_edges_go_both_ways(tmp_path: Path, above: str, undirected: bool | None):
+    (tmp_path / "graph.txt").write_text(above + "0 1\n1 2\n")
+    assert read(tmp_path / "graph.txt").undirected is undirected
+
+
+def test_two_kinds_of_vertices_with_one_numbering_are_refused(tmp_path: Path):
+    (tmp_path / "out.actors").write_text("% bip unweighted\n1 1\n1 2\n")
+    with pytest.raises(DatasetError, match="joins two kinds of vertices"):
+        read(tmp_path / "out.actors")
+
+
+def test_a_line_of_sizes_is_not_taken_for_an_edge(tmp_path: Path):
+    (tmp_path / "graph.txt").write_text("4 4 2\n1 2 0.5\n4 3 1\n")
+    with pytest.raises(DatasetError, match=r"graph\.txt:1: '4 4 2' is followed by exactly 2 lines"):
+        read(tmp_path / "graph.txt")
+    (tmp_path / "graph.txt").write_text("4 4 2\n1 2 0.5\n4 5 1\n")
+    assert read(tmp_path / "graph.txt").num_edges == 3
 
 
 def test_two_files_for_one_thing_are_refused(tmp_path: Path):

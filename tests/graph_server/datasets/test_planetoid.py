@@ -116,3 +116,11 @@ def test_defaults_are_known_without_reading_the_data(tmp_path: Path):
     assert defaults["gcn"]["model.hidden_size"] == 16
     assert defaults["gat"]["training.num_epochs"] == 300
     assert set(defaults) == {"gcn", "gat", "graphsage", "gin"}
+
+
+@pytest.mark.parametrize("number", ["4000000", "9" * 18, "9" * 19])
+def test_a_vertex_far_beyond_all_rows_is_damage(tmp_path: Path, number: str):
+    folder = write_planetoid(tmp_path)
+    (folder / "ind.tiny.test.index").write_text(f"5\n{number}\n")
+    with pytest.raises(DatasetError, match="cannot be read: .*(has the number|is not a vertex id)"):
+        planetoid.read(folder, DatasetSpec(path=str(folder)))

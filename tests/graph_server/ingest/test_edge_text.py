@@ -1,6 +1,7 @@
 """Edges out of every text that users have: either the right edges, or an error that names the line."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.datasets import edge_list
-from graph_server.ingest import edge_text
+from graph_server.ingest import edge_pieces, edge_text
 from graph_server.ingest.edge_text import read_edges
 from graph_server.ingest.raw_graph import RawGraph
 from tests.examples import examples
@@ -126,7 +127,7 @@ def test_an_array_of_either_shape(tmp_path: Path):
     with pytest.raises(DatasetError, match="two edges as rows or as columns"):
         read_edges(file)
     np.save(file, np.zeros((3, 4), np.int64))
-    with pytest.raises(DatasetError, match=r"has shape \(3, 4\)"):
+    with pytest.raises(DatasetError, match=r"has edges of shape \(3, 4\)"):
         read_edges(file)
 
 
@@ -166,12 +167,15 @@ def test_the_fast_and_the_careful_reader_agree(tmp_path_factory, rows, gaps, sep
     file.write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_text, "_PIECE_BYTES", piece_bytes)
-        fast = edge_text._plain_table(text.encode(), 0)
-    careful = read_edges(file, as_text=True)
-    assert fast is not None
-    assert [tuple(row) for row in fast[0].tolist()] == rows
-    assert fast[1].tolist() == careful.lines.tolist()
-    assert [(int(source), int(target)) for source, target in pairs(careful)] == rows
+        fast, by_text = read_edges(file), read_edges(file, as_text=True)
+        patch.setattr(edge_pieces, "_table", lambda body, place, as_text: None)
+        by_numbers = read_edges(file)
+        patch.setattr(edge_pieces, "_plain", lambda body, place: None)
+        careful = read_edges(file)
+    assert [(int(source), int(target)) for source, target in pairs(by_text)] == rows
+    for table in (fast, by_numbers, careful):
+        assert pairs(table) == rows
+        assert table.lines.tolist() == by_text.lines.tolist()
 
 
 LINES = st.lists(
@@ -213,3 +217,20 @@ def test_real_edge_lists(real_data: Path, name: str, edges: int, vertices: int):
     table = read_edges(real_data / "snap_edgelists" / name)
     assert len(table.sources) == edges
     assert len(np.union1d(table.sources, table.targets)) == vertices
+
+
+def test_no_more_than_a_piece_is_held_as_python_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Text ids with comments between them take the careful way; as Python texts they would be 2 MB."""
+    monkeypatch.setattr(edge_pieces, "_CAREFUL_BYTES", 1 << 11)
+    monkeypatch.setattr(edge_text, "_PIECE_BYTES", 1 << 12)
+    monkeypatch.setattr(edge_text, "_HEAD_BYTES", 1 << 12)
+    num_edges = 8_000
+    file = tmp_path / "edges.txt"
+    file.write_text("".join(f"# {number}\n1{number % 7} {number}\n" for number in range(num_edges)))
+    tracemalloc.start()
+    table = read_edges(file)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(table.sources) == num_edges
+    assert held < 3 * 8 * num_edges + 100_000
+    assert peak < 2 * 3 * 8 * num_edges + 400_000

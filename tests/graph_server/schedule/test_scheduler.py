@@ -49,8 +49,7 @@ def scheduler(
 ) -> Scheduler:
     return Scheduler(
         of or programs(),
-        feeds_in=feeds,
-        feeds_out=feeds,
+        feeds=(feeds, feeds),
         num_intervals=num_intervals,
         mode=mode,
         places={"graph": places, "tensor": places},
@@ -163,8 +162,7 @@ def test_ghosts_of_a_pass_that_is_over_change_nothing():
 def test_the_two_directions_are_apart():
     scheduled = Scheduler(
         programs(),
-        feeds_in={0: (), 1: (0,)},
-        feeds_out={0: (1,), 1: ()},
+        feeds=({0: (), 1: (0,)}, {0: (1,), 1: ()}),
         num_intervals=2,
         mode="pipe",
         places={"graph": 8, "tensor": 8},

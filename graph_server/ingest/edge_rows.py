@@ -1,0 +1,54 @@
+"""From edges by the user's ids to edges by rows: what names no vertex is an error, or dropped and counted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from graph_server.ingest.edge_text import EdgeTable
+from graph_server.ingest.ids import exact_ids
+from graph_server.ingest.node_index import NodeIndex, unknown_ids
+from graph_server.ingest.raw_graph import Array, damaged
+
+
+def edge_rows(tables: Sequence[EdgeTable], index: NodeIndex, drop: bool) -> tuple[Array, Array, tuple[str, ...]]:
+    """sources, targets int64 [E] of all tables, one after the other, and the notes on them."""
+    parts = [_rows_of(table, index, drop) for table in tables]
+    if len(parts) == 1:
+        return parts[0]
+    sources, targets = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+    return sources, targets, tuple(note for part in parts for note in part[2])
+
+
+def row_edges(
+    path: Path, sources: Array, targets: Array, num_nodes: int, *, drop: bool
+) -> tuple[Array, Array, tuple[str, ...]]:
+    """Edges whose ends are rows already: only their range is checked."""
+    if sources.shape != targets.shape or sources.ndim != 1:
+        raise damaged(path, f"sources have shape {sources.shape}, targets {targets.shape}")
+    ends = [exact_ids(end, path) for end in (sources, targets)]
+    table = EdgeTable(path, ends[0], ends[1], np.arange(len(sources)), unit="edge")
+    return edge_rows([table], NodeIndex(np.arange(num_nodes)), drop)
+
+
+def _rows_of(edges: EdgeTable, index: NodeIndex, drop: bool) -> tuple[Array, Array, tuple[str, ...]]:
+    sources, targets = index.rows(edges.sources), index.rows(edges.targets)
+    known = (sources >= 0) & (targets >= 0)
+    if known.all():
+        return sources, targets, edges.notes
+    if not drop:
+        bad = np.flatnonzero(~known)
+        ids = np.concatenate([edges.sources[bad][sources[bad] < 0], edges.targets[bad][targets[bad] < 0]])
+        lines = np.concatenate([edges.lines[bad][sources[bad] < 0], edges.lines[bad][targets[bad] < 0]])
+        order = np.argsort(lines, kind="stable")
+        one_based = _is_one_based(edges, index)
+        raise unknown_ids(index, ids[order], lines[order], edges.path, where=edges.unit, one_based=one_based)
+    note = f"{edges.path.name}: {int((~known).sum())} of {len(known)} edges name a vertex that does not exist: dropped"
+    return sources[known], targets[known], (*edges.notes, note)
+
+
+def _is_one_based(edges: EdgeTable, index: NodeIndex) -> bool:
+    ends = (edges.sources, edges.targets)
+    if any(end.dtype.kind != "i" for end in ends):
+        return False
+    return min(int(end.min()) for end in ends) == 1 and max(int(end.max()) for end in ends) == index.num_nodes
