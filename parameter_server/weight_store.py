@@ -78,6 +78,8 @@ class WeightStore:
         self._versions = {0: _copies(weights)}
         self._states = {name: optimizer.state(rows.shape, rows.dtype) for name, rows in self._versions[0].items()}
         self._kept: set[int] = set()
+        self.stash_bytes = 0
+        """Of all versions but the newest, at their most."""
         self._stages: dict[str, str] = {}
         if resumed is not None:
             self._resume(resumed)
@@ -101,9 +103,7 @@ class WeightStore:
         waiting = [tree for sums in self._sums.values() for tree in sums.values()]
         return sum(array.nbytes for array in arrays) + sum(tree.held_bytes for tree in waiting)
 
-    @property
-    def stash_bytes(self) -> int:
-        """Bytes of all versions but the newest."""
+    def _stash_bytes(self) -> int:
         older = [weights for version, weights in self._versions.items() if version != self._version]
         return sum(rows.nbytes for weights in older for rows in weights.values())
 
@@ -245,6 +245,7 @@ class WeightStore:
     def _forget(self) -> None:
         wanted = self._kept | self._stashed()
         self._versions = {version: weights for version, weights in self._versions.items() if version in wanted}
+        self.stash_bytes = max(self.stash_bytes, self._stash_bytes())
 
     def _raise_gone(self, version: int) -> NoReturn:
         raise TooLate(
