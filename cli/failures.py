@@ -1,6 +1,6 @@
 """How a command fails: what, why and fix on stderr, and an exit code. What nobody expected keeps its traceback.
 
-0 done · 1 an error, or training failed · 2 the command was typed wrongly · 130 stopped by Ctrl-C
+0 done · 1 an error, or training failed · 2 typed wrongly · 130 stopped, by Ctrl-C, SIGTERM or the budget
 """
 
 import contextlib

@@ -28,8 +28,9 @@ def show_result(summary: Summary) -> None:
 
 def _rows(summary: Summary) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = [("state", summary.state)]
-    if isinstance(summary.failure_reason, str):
-        rows.append(("reason", summary.failure_reason))
+    for reason in (summary.failure_reason, summary.stop_reason):
+        if isinstance(reason, str):
+            rows.append(("reason", reason))
     if summary.best_epoch is not None:
         rows.append(("test accuracy", _percent(summary.test_accuracy)))
         rows.append(("valid accuracy", _percent(summary.valid_accuracy)))
@@ -39,7 +40,11 @@ def _rows(summary: Summary) -> list[tuple[str, str]]:
     median = summary.epoch_seconds_median
     rows.append(("seconds", f"{summary.seconds:.1f}" + ("" if median is None else f", {median:.3f} an epoch")))
     rows += _work(summary)
+    if summary.restarts:
+        rows.append(("restarts", str(summary.restarts)))
     rows.append(("run folder", _shown(summary.run_dir)))
+    if summary.state == "Stopped":
+        rows.append(("go on with", f"dorylus train --resume {_shown(summary.run_dir)}"))
     return rows
 
 

@@ -68,7 +68,8 @@ def flag_layer(given: Mapping[str, object]) -> Layer:
 
 def _flag(key: Key) -> Flag:
     name = flag_name(key.dotted) or ""
-    missing = any(row.key == key.dotted and not row.works and not row.refused_prefix for row in UNBUILT)
+    rows = (row for row in UNBUILT if row.key == key.dotted and not row.refused_prefix)
+    missing = any({key.default}.issuperset(row.works) for row in rows)
     text = f"{key.meaning} (not in this version)" if missing else key.meaning
     if key.is_switch:
         return Flag(name, key.dotted, "boolean", text)

@@ -5,6 +5,7 @@ DorylusError
   TensorTaskError: TaskTimedOut · TaskRejected · TaskCrashed (carries the remote traceback)
   WireError: PeerClosed · BadFrame (whose fault: ours or theirs) · DeadlineExceeded · RequestRefused
   ClusterError: PeerLost
+  CheckpointError                                       none can be written, or read
   ScheduleError                                         a bug of ours; carries the interval's story
 """
 
@@ -79,6 +80,10 @@ class ClusterError(DorylusError):
 
 class PeerLost(ClusterError):
     """A role stopped answering."""
+
+
+class CheckpointError(DorylusError):
+    """A checkpoint cannot be written or read, or is another job's."""
 
 
 class ScheduleError(DorylusError):

@@ -21,6 +21,11 @@ class GraphFacts(msgspec.Struct, frozen=True):
     num_intervals: int
     num_valid: int
     train_class_counts: tuple[int, ...]
+    fingerprint: str = ""
+    """Of the dataset's content and how it is read."""
+    cut_sha256: str = ""
+    train_per_interval: tuple[int, ...] = ()
+    """Train vertices; counted only for one optimizer step per interval."""
 
 
 def model_options(spec: JobSpec, *, num_features: int, num_classes: int) -> ModelOptions:

@@ -52,6 +52,12 @@ class RoleStart(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of sockets and logs. If the launcher is gone, whoever notices removes it."""
     trace_path: str | None = None
     functions: FunctionPlace | None = None
+    checkpoints: str | None = None
+    """URL of the folder that parameter servers write them to; None: they write none."""
+    resume: str | None = None
+    """URL of the checkpoint to start from; None: from the beginning."""
+    s3_endpoint: str | None = None
+    """None: AWS itself."""
     weather: Weather = Weather()
 
     @property

@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from common import trace
 from common.errors import ClusterError, first_error
 from common.role_start import AddressBook, FunctionPlace, RoleStart, Weather
 from common.wire.identity import Identity
 from common.wire.keys import KeyPair, Token, new_key_pair, new_token
 from common.wire.zmq_channel import Dialer
-from local_cloud.follower import GENERATION, Follower
+from local_cloud.follower import Follower
+from local_cloud.generations import Origin, is_echo, is_loss
 from local_cloud.in_process import LAUNCHER
 from local_cloud.lambda_process import FUNCTION, LOCAL_CONCURRENCY, REGION, LambdaProcess, concurrency_of_each
 from local_cloud.lambda_service.settings import Faults
@@ -27,6 +30,7 @@ from local_cloud.prepare import PreparedJob
 from local_cloud.roles import RoleProcess
 from local_cloud.run_result import RunResult, Watch
 
+WITH_FUNCTIONS = ("lambda", "hybrid")
 FUNCTION_SECONDS_MORE = 30.0
 """A function may live a little longer than its lease."""
 CAUSE_SECONDS = 2.0
@@ -38,13 +42,17 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class ClusterOptions:
     """secure: CURVE over TCP instead of ipc. log_dir: where the stderr of processes goes; None: a temporary folder.
-    faults: of the local Lambda service; weather: of the network."""
+    faults: of the local Lambda service; weather: of the network, as all roles' listeners make it; graph_weather: as
+    graph servers' do, if that is to differ."""
 
     secure: bool = False
     concurrency: int = LOCAL_CONCURRENCY
     faults: Faults = field(default_factory=Faults)
     weather: Weather = field(default_factory=Weather)
+    graph_weather: Weather | None = None
     log_dir: Path | None = None
+    checkpoints: str | None = None
+    s3_endpoint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,10 +68,13 @@ class _Keys:
 
 
 class Cluster:
-    """One job. `run` may be called once; whatever happens, no process is left."""
+    """One generation of a job. `run` may be called once; whatever happens, no process is left."""
 
-    def __init__(self, job: PreparedJob, job_id: str, options: ClusterOptions | None = None) -> None:
+    def __init__(
+        self, job: PreparedJob, job_id: str, options: ClusterOptions | None = None, origin: Origin | None = None
+    ) -> None:
         self.job, self.job_id, self.options = job, job_id, options or ClusterOptions()
+        self.origin = origin or Origin()
         spec, secure = job.spec.cluster, self.options.secure
         self._names = [f"parameter{n}" for n in range(spec.num_parameter_servers)]
         self._names += [f"graph{n}" for n in range(spec.num_graph_servers)]
@@ -71,6 +82,8 @@ class Cluster:
         self.keys = _Keys(new_key_pair() if secure else None, shown)
         self.roles: list[RoleProcess] = []
         self.functions: LambdaProcess | None = None
+        self.follower: Follower | None = None
+        """Once all roles have started."""
 
     async def run(self, watch: Watch) -> RunResult:
         """Raises the first error of a role, or PeerLost if one had no last words."""
@@ -78,13 +91,14 @@ class Cluster:
         try:
             async with AsyncExitStack() as stack:
                 book = await self._start(stack, folder)
-                me = Identity(self.job_id, GENERATION, LAUNCHER)
+                me = Identity(self.job_id, self.origin.generation, LAUNCHER)
                 dialer = Dialer(me, book.addresses, credentials=self.keys.shown[LAUNCHER])
                 channel = await stack.enter_async_context(dialer)
-                return await self._until_the_end(Follower(self.job, channel, watch, self.functions))
+                self.follower = Follower(self.job, channel, watch, self.functions, self.origin)
+                return await self._until_the_end(self.follower)
         finally:
             for name in self._names:
-                _replay(folder / f"{name}.trace", watch)
+                _replay(folder / f"{name}.trace", watch, self.origin.generation)
             shutil.rmtree(folder, ignore_errors=True)
 
     # ---- start
@@ -101,7 +115,7 @@ class Cluster:
 
     async def _start_functions(self, stack: AsyncExitStack, folder: Path, logs: Path) -> FunctionPlace | None:
         backend = self.job.spec.backend
-        if backend.name != "lambda":
+        if backend.name not in WITH_FUNCTIONS:
             return None
         self.functions = LambdaProcess(
             folder,
@@ -120,7 +134,7 @@ class Cluster:
         spec, is_graph = self.job.spec, name.startswith("graph")
         return RoleStart(
             job_id=self.job_id,
-            generation=GENERATION,
+            generation=self.origin.generation,
             name=name,
             spec=json.dumps(spec.model_dump(mode="json", exclude_unset=True)),
             facts=self.job.facts,
@@ -134,11 +148,16 @@ class Cluster:
             scratch=str(folder),
             trace_path=str(folder / f"{name}.trace") if is_graph else None,
             functions=place if is_graph else None,
-            weather=self.options.weather,
+            checkpoints=None if is_graph else self.options.checkpoints,
+            resume=None if is_graph else self.origin.checkpoint,
+            s3_endpoint=self.options.s3_endpoint,
+            weather=(is_graph and self.options.graph_weather) or self.options.weather,
         )
 
     async def _end_roles(self) -> None:
         await asyncio.gather(*(role.end() for role in self.roles))
+        if self.follower is not None:
+            await self.follower.read_meter()
 
     # ---- while it runs
 
@@ -149,20 +168,26 @@ class Cluster:
             watchers.append(asyncio.create_task(self.functions.watch()))
         job = asyncio.create_task(follower.follow())
         try:
-            await asyncio.wait({job, *watchers}, return_when=asyncio.FIRST_COMPLETED)
+            done, others = await asyncio.wait({job, *watchers}, return_when=asyncio.FIRST_COMPLETED)
             if _succeeded(job):
                 return job.result()
-            if job.done() and not job.cancelled():
-                await asyncio.wait(watchers, timeout=CAUSE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if others and is_echo(_cause(list(done))):
+                await asyncio.wait(others, timeout=CAUSE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             await follower.tell_what_there_is()
-            for task in (*watchers, job):
-                if task.done():
-                    task.result()
-            raise ClusterError("a role ended before the job", fix="start the job again")
+            if job.cancelled():
+                raise asyncio.CancelledError
+            raise _cause([*watchers, job])
         finally:
             for task in (job, *watchers):
                 task.cancel()
             await asyncio.gather(job, *watchers, return_exceptions=True)
+
+
+def _cause(tasks: Sequence[asyncio.Task[Any]]) -> BaseException:
+    """An error of the job's own, else the loss of a role; what others say of that comes last."""
+    errors = [error for task in tasks if task.done() and not task.cancelled() and (error := task.exception())]
+    errors.sort(key=lambda error: (is_loss(error), is_echo(error)))
+    return next(iter(errors), ClusterError("a role ended before the job", fix="start the job again"))
 
 
 def _succeeded(job: asyncio.Task[RunResult]) -> bool:
@@ -179,11 +204,13 @@ async def _all(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def _replay(path: Path, watch: Watch) -> None:
+def _replay(path: Path, watch: Watch, generation: int) -> None:
     """A graph server's own trace, into the job's."""
     if path.exists():
         for record in trace.read(path):
-            watch.record(record)
+            watch.record(msgspec.structs.replace(record, generation=generation))
+        for decision in trace.lease_decisions(path):
+            watch.decided(decision)
 
 
 def run_cluster(job: PreparedJob, job_id: str, watch: Watch, options: ClusterOptions | None = None) -> RunResult:

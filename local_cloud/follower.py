@@ -5,7 +5,6 @@ The launcher is a peer like any other: it asks parameter server 0 for epochs and
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,19 +19,18 @@ from common.wire import messages
 from common.wire.channel import Channel, Traffic, expect
 from common.wire.clients import GraphClient, ParameterClient
 from graph_server.graph.partition import deal_folder
-from local_cloud.costs import run_cost
+from local_cloud.generations import Origin
 from local_cloud.lambda_process import LambdaProcess
 from local_cloud.prepare import PreparedJob
-from local_cloud.run_result import RunResult, Status, Totals, Watch
+from local_cloud.run_result import Load, RunResult, Totals, Watch
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.training_clock import ClockState, Stopped
 
-GENERATION = 1
 RESULT_SECONDS = 120.0
 EPOCH_SECONDS = 24 * 3600.0
 STATUS_SECONDS = 1.0
 LAST_SECONDS = 3.0
-"""How long the parameter servers may take to hand out weights after a role was lost."""
+"""How long the parameter servers may take to hand out weights and reports after a role was lost."""
 
 
 @dataclass
@@ -59,14 +57,41 @@ class Reports:
 
 
 class Follower:
-    def __init__(self, job: PreparedJob, channel: Channel, watch: Watch, functions: LambdaProcess | None) -> None:
+    """Of one generation; `origin` says where it started."""
+
+    def __init__(
+        self, job: PreparedJob, channel: Channel, watch: Watch, functions: LambdaProcess | None, origin: Origin
+    ) -> None:
         self._job, self._channel, self._watch, self._functions = job, channel, watch, functions
-        cluster = job.spec.cluster
+        cluster, self._origin, self._generation = job.spec.cluster, origin, origin.generation
         self._graph = [f"graph{n}" for n in range(cluster.num_graph_servers)]
         self._parameter = [f"parameter{n}" for n in range(cluster.num_parameter_servers)]
-        self._weights = ParameterClient(channel, num_parameter_servers=cluster.num_parameter_servers)
+        self._weights = ParameterClient(
+            channel, num_parameter_servers=cluster.num_parameter_servers, generation=self._generation
+        )
         self._metrics: list[EpochMetrics] = []
+        self._notes = 0
         self._reports, self._meter = Reports(), dict[str, float]()
+
+    @property
+    def traffic(self) -> Traffic:
+        return self._reports.traffic
+
+    @property
+    def totals(self) -> Totals:
+        told = self._reports
+        return Totals(
+            counts=told.counts,
+            kernels=frozenset(told.kernels),
+            peak_pss_bytes=told.pss_bytes,
+            lambda_gb_seconds=float(self._meter.get("gb_seconds", 0.0)),
+            lambda_requests=int(self._meter.get("requests", 0)),
+        )
+
+    @property
+    def last_epoch(self) -> int:
+        """The last that ended."""
+        return self._metrics[-1].epoch if self._metrics else self._origin.epoch
 
     async def follow(self) -> RunResult:
         """Until the job has ended. Raises PeerLost if it ended because nobody heard of a role any more."""
@@ -80,51 +105,56 @@ class Follower:
         return await self._result(news)
 
     async def tell_what_there_is(self) -> None:
-        """After an error: the weights so far, if the parameter servers still answer."""
+        """After an error: the weights so far and the reports, of parameter servers that still answer."""
         with contextlib.suppress(DorylusError, TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
-                if self._metrics:
-                    await self._ask_for_epochs(len(self._metrics) - 1)
-                last, _ = await self._weights.weights(len(self._metrics))
-                best = _best_epoch(self._metrics)
-                best_weights = None if best is None else (await self._weights.weights(best))[0]
-                stopped = Stopped(ClockState.FAILED, "a role was lost", best, len(self._metrics))
-                self._watch.cut_short(self._with_counts(stopped, best_weights, last, None))
+                await asyncio.gather(self._tell_weights(), self._collect_from(self._parameter))
 
-    def _stopper(self) -> Callable[[], None]:
+    async def _tell_weights(self) -> None:
+        news = await self._ask_for_epochs(len(self._metrics) - 1) if self._metrics else messages.Epochs(())
+        best, best_epoch = news.best_version, news.best_epoch
+        if best is None:
+            best = best_epoch = _best_epoch(self._metrics)
+        last_version = news.last_version or self._origin.version + len(self._metrics)
+        last, _ = await self._weights.weights(last_version)
+        best_weights = None if best is None else (await self._weights.weights(best))[0]
+        stopped = Stopped(ClockState.FAILED, "a role was lost", best, last_version, best_epoch, self.last_epoch)
+        self._watch.cut_short(self._with_counts(stopped, best_weights, last, None))
+
+    async def read_meter(self) -> None:
+        """What the functions have used, as far as the service still tells."""
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            if self._functions is not None:
+                self._meter = await self._functions.meter()
+
+    def _stopper(self) -> Callable[[str], None]:
         loop, asked = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
-        async def ask() -> None:
+        async def ask(reason: str) -> None:
+            message = messages.RequestStop(self._generation, reason)
             with contextlib.suppress(DorylusError):  # the job has ended, well or badly, which others notice
-                await self._channel.request(
-                    self._parameter[0], messages.RequestStop(GENERATION), deadline=RESULT_SECONDS
-                )
+                await self._channel.request(self._parameter[0], message, deadline=RESULT_SECONDS)
 
-        def stop() -> None:
-            asked.add(loop.create_task(ask()))
+        def stop(reason: str) -> None:
+            asked.add(loop.create_task(ask(reason)))
 
         return stop
 
     # ---- while it goes
 
     async def _look(self) -> None:
-        """What is in flight, and what it has cost so far, for whoever watches."""
-        began = time.monotonic()
+        """What is in flight, and what was used so far, for whoever watches."""
+        message = messages.PullStatus(self._generation)
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             with contextlib.suppress(DorylusError, aiohttp.ClientError, TimeoutError):
                 in_flight = 0
                 for name in self._graph:
-                    reply, _ = await self._channel.request(
-                        name, messages.PullStatus(GENERATION), deadline=RESULT_SECONDS
-                    )
+                    reply, _ = await self._channel.request(name, message, deadline=RESULT_SECONDS)
                     in_flight += expect(reply, messages.RoleStatus).tasks_in_flight
-                self._meter = await self._metered()
-                cost = run_cost(self._job.spec, self._totals(), time.monotonic() - began)
-                self._watch.status(Status(in_flight, cost.usd))
-
-    async def _metered(self) -> dict[str, float]:
-        return {} if self._functions is None else await self._functions.meter()
+                await self.read_meter()
+                leases = 0 if self._functions is None else await self._functions.open_leases()
+                self._watch.load(Load(in_flight, leases, self.totals))
 
     async def _epochs(self) -> messages.Epochs:
         while True:
@@ -138,31 +168,35 @@ class Follower:
 
     async def _ask_for_epochs(self, seen: int) -> messages.Epochs:
         """Waits until there are more than `seen`, and tells those that are new."""
-        message = messages.AwaitEpochs(GENERATION, seen)
+        message = messages.AwaitEpochs(self._generation, seen)
         reply, _ = await self._channel.request(self._parameter[0], message, deadline=EPOCH_SECONDS)
         news = expect(reply, messages.Epochs)
         for epoch in news.epochs[len(self._metrics) - seen :]:
             metrics = EpochMetrics(**msgspec.structs.asdict(epoch))
             self._metrics.append(metrics)
             self._watch.on_epoch(metrics)
+        for note in news.notes[self._notes :]:
+            self._watch.note(note)
+        self._notes = len(news.notes)
         return news
 
     # ---- at the end
 
     async def _result(self, news: messages.Epochs) -> RunResult:
-        stopped = Stopped(ClockState(news.ended), news.reason, news.best_version, news.last_version)
+        versions = news.best_version, news.last_version
+        stopped = Stopped(ClockState(news.ended), news.reason, *versions, news.best_epoch, news.last_epoch)
         last, _ = await self._weights.weights(stopped.last_version)
         best, logits = None, None
         if stopped.best_version is not None:
             best, _ = await self._weights.weights(stopped.best_version)
             if stopped.state is not ClockState.FAILED:
-                logits = await self._logits(predict(stopped.last_version, stopped.best_version))
+                logits = await self._logits(predict(stopped.last_epoch, stopped.best_version))
         await self._collect()
         return self._with_counts(stopped, best, last, logits)
 
     async def _logits(self, pass_: Pass) -> Array:
         owners = deal_folder(self._job.folder, len(self._graph)).owners
-        graph = GraphClient(self._channel)
+        graph = GraphClient(self._channel, generation=self._generation)
         blocks = [
             await graph.rows(int(owners[interval]), "logits", pass_=pass_, interval=interval)
             for interval in range(self._job.num_intervals)
@@ -171,27 +205,21 @@ class Follower:
 
     async def _collect(self) -> None:
         # Graph servers first: when they have answered, their leases are over and all functions' bytes are counted.
-        for name in (*self._graph, *self._parameter):
-            reply, _ = await self._channel.request(name, messages.PullReport(GENERATION), deadline=RESULT_SECONDS)
-            self._reports.add(expect(reply, messages.RoleReport))
-        self._meter = await self._metered()
+        await self._collect_from([*self._graph, *self._parameter])
+        await self.read_meter()
 
-    def _totals(self) -> Totals:
-        told = self._reports
-        return Totals(
-            counts=told.counts,
-            kernels=frozenset(told.kernels),
-            peak_pss_bytes=told.pss_bytes,
-            lambda_gb_seconds=float(self._meter.get("gb_seconds", 0.0)),
-            lambda_requests=int(self._meter.get("requests", 0)),
-        )
+    async def _collect_from(self, names: Sequence[str]) -> None:
+        for name in names:
+            message = messages.PullReport(self._generation)
+            reply, _ = await self._channel.request(name, message, deadline=RESULT_SECONDS)
+            self._reports.add(expect(reply, messages.RoleReport))
 
     def _with_counts(
         self, stopped: Stopped, best: Mapping[str, Array] | None, last: Mapping[str, Array], logits: Array | None
     ) -> RunResult:
         told = self._reports
         of_servers = tuple(told.intervals), tuple(told.ghosts)
-        return RunResult(stopped, best, last, logits, told.traffic, *of_servers, self._totals())
+        return RunResult(stopped, best, last, logits, told.traffic, *of_servers, self.totals)
 
 
 def _best_epoch(metrics: Sequence[EpochMetrics]) -> int | None:

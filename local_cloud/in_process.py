@@ -4,9 +4,12 @@ The interfaces are those of separate processes: every message is encoded and dec
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -16,26 +19,45 @@ from common.passes import Pass, predict
 from common.saga.arrays import Array
 from common.sharding import join
 from common.wire import messages
-from common.wire.channel import Faults, InMemoryNetwork, Reply
+from common.wire.channel import Channel, Faults, InMemoryNetwork, Reply
 from common.wire.clients import GraphClient, ParameterClient
 from graph_server.assemble import AssemblyOptions, graph_server
 from graph_server.graph.partition import Partition, deal_folder
 from graph_server.graph.partition_book import PartitionBook
 from graph_server.server import GraphServer
+from local_cloud.generations import Origin
 from local_cloud.prepare import PreparedJob
-from local_cloud.run_result import RunResult, Totals, Watch
-from parameter_server.assemble import training_clock, weight_store
-from parameter_server.server import ClockKeeper, ParameterServer
+from local_cloud.run_result import Load, RunResult, Totals, Watch
+from parameter_server.assemble import checkpoint_place, training_clock, weight_store
+from parameter_server.checkpoint import read_checkpoint
+from parameter_server.checkpoint_keeper import CheckpointKeeper
+from parameter_server.clock_keeper import ClockKeeper
+from parameter_server.server import ParameterServer, ShardPlace
 from parameter_server.training_clock import ClockState, Stopped
 from parameter_server.weight_store import WeightStore
 
 __all__ = ["LAUNCHER", "RunResult", "Watch", "first_error", "run_in_process"]
 
 LAUNCHER = "launcher0"
+LOAD_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where checkpoints go (URL of their folder; None: nowhere), whose they are, and which one the run starts from."""
+
+    checkpoints: str | None = None
+    job_id: str = ""
+    origin: Origin = field(default_factory=Origin)
 
 
 def run_in_process(
-    job: PreparedJob, watch: Watch | None = None, *, faults: Faults | None = None, dtype: Any = np.float32
+    job: PreparedJob,
+    watch: Watch | None = None,
+    *,
+    faults: Faults | None = None,
+    dtype: Any = np.float32,
+    saving: Saving | None = None,
 ) -> RunResult:
     """Train to the end. Raises the first error of a role; Ctrl-C is the caller's, through `watch.stoppable`."""
     if job.spec.backend.name not in ("auto", "local_cpu"):
@@ -47,55 +69,91 @@ def run_in_process(
     # One BLAS thread per task, whatever the environment says: the number of threads changes a product's last bits.
     with threadpool_limits(limits=1):
         try:
-            return asyncio.run(_Run(job, watch or Watch(), faults, dtype).run())
+            run = _Run(job, watch or Watch(), saving or Saving(), faults=faults, dtype=dtype)
+            return asyncio.run(run.run())
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
 
 
 class _Run:
-    def __init__(self, job: PreparedJob, watch: Watch, faults: Faults | None, dtype: Any) -> None:
+    def __init__(self, job: PreparedJob, watch: Watch, saving: Saving, *, faults: Faults | None, dtype: Any) -> None:
         self.job, self.watch, self.dtype = job, watch, np.dtype(dtype)
         self.network = InMemoryNetwork(faults)
         cluster = job.spec.cluster
         self.num_shards, self.num_servers = cluster.num_parameter_servers, cluster.num_graph_servers
         self.book: PartitionBook = deal_folder(job.folder, self.num_servers)
-        self.clock = training_clock(job.spec, job.facts)
+        start, url, generation = saving.origin.checkpoint, saving.checkpoints, saving.origin.generation
+        self.generation, self.resumed = generation, None if start is None else read_checkpoint(start)
+        self.checkpoints = checkpoint_place(job.spec, job.facts, url, job_id=saving.job_id, generation=generation)
+        self.clock = training_clock(job.spec, job.facts, resumed=self.resumed, saves=url is not None)
         self.stores: list[WeightStore] = []
+        self.servers: list[GraphServer] = []
 
     async def run(self) -> RunResult:
         keeper = self._parameter_servers()
-        servers, partitions = self._graph_servers()
+        self.servers, partitions = self._graph_servers()
         self.watch.stoppable(keeper.request_stop)
         try:
             async with asyncio.TaskGroup() as group:
-                for server in servers:
-                    group.create_task(server.run())
+                beside = [group.create_task(keeper.serve()), group.create_task(self._tell_load())]
+                running = [group.create_task(server.run()) for server in self.servers]
                 await keeper.start()
+                await asyncio.gather(*running)
+                for task in beside:
+                    task.cancel()
+            for note in (await keeper.epochs_after(0)).notes:
+                self.watch.note(note)
             assert keeper.stopped is not None
             return await self._result(keeper.stopped, partitions)
         except BaseException as error:
             self.watch.cut_short(self._what_there_is(first_error(error), partitions))
             raise
 
+    async def _tell_load(self) -> None:
+        while True:
+            await asyncio.sleep(LOAD_SECONDS)
+            self.watch.load(Load(0, 0, Totals()))
+
     def _what_there_is(self, error: BaseException, partitions: Sequence[Partition]) -> RunResult:
         """Asks the weight stores themselves: after an error nobody answers a message."""
         cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
         state = ClockState.STOPPED if cancelled else ClockState.FAILED
         best, last = self.clock.best_version, min(store.version for store in self.stores)
-        stopped = Stopped(state, "stopped at once" if cancelled else str(error), best, last)
+        stopped = self.clock.failed("stopped at once" if cancelled else str(error))
+        stopped = msgspec.structs.replace(stopped, state=state, last_version=last)
         versions = [None if v is None else join([dict(s.pull(v) or {}) for s in self.stores]) for v in (best, last)]
         return self._with_counts(stopped, partitions, best=versions[0], last=versions[1] or {}, logits=None)
 
     def _parameter_servers(self) -> ClockKeeper:
-        servers = []
+        servers, saved = [], self.checkpoints
         for number in range(self.num_shards):
-            self.stores.append(weight_store(self.job.spec, self.job.facts, number, dtype=self.dtype))
-            servers.append(ParameterServer(self.stores[-1]))
+            self.stores.append(
+                weight_store(
+                    self.job.spec,
+                    self.job.facts,
+                    number,
+                    generation=self.generation,
+                    dtype=self.dtype,
+                    resumed=self.resumed,
+                )
+            )
+            place = None if saved is None else ShardPlace(number, self.num_shards, saved.folder)
+            servers.append(ParameterServer(self.stores[-1], generation=self.generation, place=place))
             channel = self.network.join(f"parameter{number}", servers[-1].answer)
             if number == 0:
-                client = ParameterClient(channel, num_parameter_servers=self.num_shards)
-        servers[0].keeper = ClockKeeper(self.clock, client, self.watch.on_epoch, self.num_shards)
+                client = self._parameter_client(channel)
+        servers[0].keeper = ClockKeeper(
+            self.clock,
+            self.stores[0],
+            client,
+            num_shards=self.num_shards,
+            on_epoch=self.watch.on_epoch,
+            checkpoints=None if saved is None else CheckpointKeeper(saved, client),
+        )
         return servers[0].keeper
+
+    def _parameter_client(self, channel: Channel) -> ParameterClient:
+        return ParameterClient(channel, num_parameter_servers=self.num_shards, generation=self.generation)
 
     def _graph_servers(self) -> tuple[list[GraphServer], list[Partition]]:
         partitions = [Partition.load(self.job.folder, self.book, number) for number in range(self.num_servers)]
@@ -104,19 +162,20 @@ class _Run:
     def _graph_server(self, partition: Partition) -> GraphServer:
         answers = _Later()
         channel = self.network.join(f"graph{partition.server}", answers)
-        options = AssemblyOptions(record=self.watch.record, dtype=self.dtype)
+        options = AssemblyOptions(record=self.watch.record, generation=self.generation, dtype=self.dtype)
         answers.server = graph_server(self.job.spec, self.job.facts, partition, channel, options)
         return answers.server
 
     async def _result(self, stopped: Stopped, partitions: Sequence[Partition]) -> RunResult:
         channel = self.network.join(LAUNCHER, _nobody)
-        weights = ParameterClient(channel, num_parameter_servers=self.num_shards)
+        weights = self._parameter_client(channel)
         last, _ = await weights.weights(stopped.last_version)
         best, logits = None, None
         if stopped.best_version is not None:
             best, _ = await weights.weights(stopped.best_version)
             if stopped.state.value != "Failed":
-                logits = await self._logits(GraphClient(channel), predict(stopped.last_version, stopped.best_version))
+                graph = GraphClient(channel, generation=self.generation)
+                logits = await self._logits(graph, predict(stopped.last_epoch, stopped.best_version))
         return self._with_counts(stopped, partitions, best=best, last=last, logits=logits)
 
     def _with_counts(
@@ -129,7 +188,10 @@ class _Run:
         logits: Array | None,
     ) -> RunResult:
         intervals, ghosts = (len(p.own) for p in partitions), (p.in_edges.num_ghosts for p in partitions)
-        totals = Totals(kernels=frozenset({kernel_names()}))
+        counts = Counter[str]()
+        for server in self.servers:
+            counts.update(server.counts)
+        totals = Totals(counts=counts, kernels=frozenset({kernel_names()}))
         return RunResult(stopped, best, last, logits, self.network.traffic, tuple(intervals), tuple(ghosts), totals)
 
     async def _logits(self, graph: GraphClient, pass_: Pass) -> Array:

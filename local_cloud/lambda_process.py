@@ -5,11 +5,13 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
 
-from common.errors import ClusterError
+from common.errors import ClusterError, PeerLost
+from local_cloud.child import end_child
 from local_cloud.lambda_service.settings import Faults, FunctionConfig, ServiceConfig
 
 FUNCTION = "dorylus-tensor-task"
@@ -70,26 +72,22 @@ class LambdaProcess:
         self.endpoint = f"http://127.0.0.1:{port}"
 
     async def watch(self) -> None:
-        """Raises when it ends: nobody else ends it while a job runs."""
+        """Raises PeerLost when it ends: nobody else ends it while a job runs."""
         assert self._process is not None
         code = await self._process.wait()
-        raise ClusterError(f"the local Lambda service ended with exit code {code}", fix="start the job again")
+        raise PeerLost(f"the local Lambda service ended with exit code {code}", fix="start the job again")
 
     async def meter(self) -> dict[str, float]:
-        async with aiohttp.ClientSession() as session, session.get(f"{self.endpoint}/_meter?records=0") as response:
-            found: dict[str, float] = json.loads(await response.read())
-            return found
+        found: dict[str, float] = await self._ask("_meter?records=0")
+        return found
+
+    async def open_leases(self) -> int:
+        """Invocations that run now, which the meter does not know yet."""
+        return sum(not worker["idle"] for worker in await self._ask("_workers"))
+
+    async def _ask(self, what: str) -> Any:
+        async with aiohttp.ClientSession() as session, session.get(f"{self.endpoint}/{what}") as response:
+            return json.loads(await response.read())
 
     async def end(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(END_SECONDS):
-                await process.wait()
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        await end_child(self._process, seconds=END_SECONDS)

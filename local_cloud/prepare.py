@@ -10,7 +10,7 @@ import numpy as np
 from common.job_setup import GraphFacts, derive_programs, loss_of
 from common.job_spec import JobSpec
 from common.saga.cost import tensor_width
-from common.saga.loss import LossOptions
+from common.saga.loss import TRAIN, LossOptions
 from common.saga.program import Kind, Programs
 from graph_server.graph.cache import load_or_build
 from graph_server.graph.csr import EdgeList
@@ -34,10 +34,11 @@ class PreparedJob:
 
     @property
     def facts(self) -> GraphFacts:
-        return graph_facts(self.folder)
+        return graph_facts(self.folder, per_interval=self.spec.training.weight_update == "interval")
 
 
-def graph_facts(folder: GraphFolder) -> GraphFacts:
+def graph_facts(folder: GraphFolder, *, per_interval: bool = False) -> GraphFacts:
+    """per_interval: count each interval's train vertices, too, for which their masks are read."""
     manifest = folder.manifest
     return GraphFacts(
         num_features=manifest.num_features,
@@ -45,7 +46,15 @@ def graph_facts(folder: GraphFolder) -> GraphFacts:
         num_intervals=folder.num_intervals,
         num_valid=int(manifest.report.get("valid", 0)),  # type: ignore[call-overload]
         train_class_counts=manifest.train_class_counts,
+        fingerprint=manifest.source_fingerprint,
+        cut_sha256=manifest.cut.cut_sha256,
+        train_per_interval=_train_per_interval(folder) if per_interval else (),
     )
+
+
+def _train_per_interval(folder: GraphFolder) -> tuple[int, ...]:
+    intervals = (folder.interval(number) for number in range(folder.num_intervals))
+    return tuple(int(((arrays.masks & TRAIN != 0) & (arrays.labels >= 0)).sum()) for arrays in intervals)
 
 
 def prepare_job(spec: JobSpec, *, base_folder: Path, cache_dir: Path, observer: Observer) -> PreparedJob:

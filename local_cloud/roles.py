@@ -11,6 +11,7 @@ from common import errors
 from common.errors import ClusterError, DorylusError, PeerLost
 from common.role_start import AddressBook, Ended, Leave, Listening, RoleStart, Word
 from common.wire.keys import Address
+from local_cloud.child import end_child
 
 START_SECONDS = 120.0
 """Reading a large partition takes a while; the listener itself is there at once."""
@@ -82,19 +83,9 @@ class RoleProcess:
 
     async def end(self) -> None:
         """Close its pipe, and see that it goes."""
-        process = self._process
-        if process is None:
-            return
-        await self._write(Leave())
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(END_SECONDS):
-                await process.wait()
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        if self._process is not None:
+            await self._write(Leave())
+        await end_child(self._process, seconds=END_SECONDS)
 
     async def _write(self, told: RoleStart | AddressBook | Leave) -> None:
         assert self._process is not None

