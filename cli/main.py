@@ -3,6 +3,7 @@
 import click
 
 from cli.explain import explain
+from cli.inspect import inspect
 from cli.train import train
 
 
@@ -14,6 +15,7 @@ def main() -> None:
 
 main.add_command(train)
 main.add_command(explain)
+main.add_command(inspect)
 
 if __name__ == "__main__":
     main()

@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import UnsetType
 from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from local_cloud.asynchrony import Asynchrony
     from local_cloud.summary import Summary
 
 
@@ -40,6 +42,8 @@ def _rows(summary: Summary) -> list[tuple[str, str]]:
     median = summary.epoch_seconds_median
     rows.append(("seconds", f"{summary.seconds:.1f}" + ("" if median is None else f", {median:.3f} an epoch")))
     rows += _work(summary)
+    if not isinstance(summary.asynchrony, UnsetType):
+        rows.append(("rows read", _ages(summary.asynchrony)))
     if summary.restarts:
         rows.append(("restarts", str(summary.restarts)))
     rows.append(("run folder", _shown(summary.run_dir)))
@@ -59,6 +63,15 @@ def _work(summary: Summary) -> list[tuple[str, str]]:
     if summary.cost_usd is not None:
         rows.append(("cost on AWS", f"${summary.cost_usd:.4f}"))
     return rows
+
+
+def _ages(told: Asynchrony) -> str:
+    """By age, and what the gates cost."""
+    reads = {"exact": told.reads_exact, **{f"{age} stale": n for age, n in told.stale_reads.items()}}
+    reads["ahead"] = told.reads_ahead
+    total = max(1, sum(reads.values()))
+    shares = ", ".join(f"{100 * n / total:.1f} % {age}" for age, n in reads.items() if n)
+    return f"{shares}; intervals waited {told.epoch_gate_seconds + told.read_gate_seconds:.1f} s"
 
 
 def _percent(share: float | None) -> str:

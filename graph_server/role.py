@@ -137,6 +137,12 @@ class GraphRole:
             seconds=float(self._spec.backend.lease_seconds),
         )
 
+    def _status(self) -> messages.RoleStatus:
+        if not self._server.done():
+            return messages.RoleStatus(0)
+        server, traffic = self._server.result(), self._traffic
+        return messages.RoleStatus(server.tasks_in_flight, dict(traffic.payload), dict(traffic.overhead), server.counts)
+
     async def _beat(self, client: ParameterClient) -> None:
         while True:
             await client.beat(self._start.name)
@@ -156,8 +162,7 @@ class GraphRole:
             )
             return report, ()
         if isinstance(message, messages.PullStatus):
-            in_flight = self._server.result().tasks_in_flight if self._server.done() else 0
-            return messages.RoleStatus(in_flight), ()
+            return self._status(), ()
         return await (await asyncio.shield(self._server)).answer(peer, message, buffers)
 
 

@@ -49,7 +49,8 @@ class Lease:
         self._parameters = ParameterClient(
             channel, num_parameter_servers=terms.num_parameter_servers, generation=terms.generation
         )
-        self._parameters.remember(warm.weights_version, warm.weights)
+        if warm.weights_version >= 0:
+            self._parameters.remember(warm.weights_version, warm.weights)
         self._core = ThreadPoolExecutor(1, thread_name_prefix="compute")
         self._tasks = 0
 

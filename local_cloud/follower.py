@@ -72,6 +72,7 @@ class Follower:
         self._metrics: list[EpochMetrics] = []
         self._notes = 0
         self._reports, self._meter = Reports(), dict[str, float]()
+        self._status: dict[str, messages.RoleStatus] = {}
 
     @property
     def traffic(self) -> Traffic:
@@ -109,16 +110,15 @@ class Follower:
         with contextlib.suppress(DorylusError, TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
                 await asyncio.gather(self._tell_weights(), self._collect_from(self._parameter))
+        for status in self._status.values():  # a graph server reports at the end only, and there is none now
+            self._reports.add(messages.RoleReport(status.payload, status.overhead, status.counts))
 
     async def _tell_weights(self) -> None:
         news = await self._ask_for_epochs(len(self._metrics) - 1) if self._metrics else messages.Epochs(())
-        best, best_epoch = news.best_version, news.best_epoch
-        if best is None:
-            best = best_epoch = _best_epoch(self._metrics)
-        last_version = news.last_version or self._origin.version + len(self._metrics)
+        best, last_version = news.best_version, news.last_version or self._origin.version
         last, _ = await self._weights.weights(last_version)
         best_weights = None if best is None else (await self._weights.weights(best))[0]
-        stopped = Stopped(ClockState.FAILED, "a role was lost", best, last_version, best_epoch, self.last_epoch)
+        stopped = Stopped(ClockState.FAILED, "a role was lost", best, last_version, news.best_epoch, self.last_epoch)
         self._watch.cut_short(self._with_counts(stopped, best_weights, last, None))
 
     async def read_meter(self) -> None:
@@ -148,10 +148,10 @@ class Follower:
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             with contextlib.suppress(DorylusError, aiohttp.ClientError, TimeoutError):
-                in_flight = 0
                 for name in self._graph:
                     reply, _ = await self._channel.request(name, message, deadline=RESULT_SECONDS)
-                    in_flight += expect(reply, messages.RoleStatus).tasks_in_flight
+                    self._status[name] = expect(reply, messages.RoleStatus)
+                in_flight = sum(status.tasks_in_flight for status in self._status.values())
                 await self.read_meter()
                 leases = 0 if self._functions is None else await self._functions.open_leases()
                 self._watch.load(Load(in_flight, leases, self.totals))
@@ -220,9 +220,3 @@ class Follower:
         told = self._reports
         of_servers = tuple(told.intervals), tuple(told.ghosts)
         return RunResult(stopped, best, last, logits, told.traffic, *of_servers, self.totals)
-
-
-def _best_epoch(metrics: Sequence[EpochMetrics]) -> int | None:
-    """The earliest of the best, as the training clock chooses; None if nothing was rated."""
-    rated = [(m.valid_accuracy, -m.epoch) for m in metrics if m.valid_accuracy is not None]
-    return -max(rated)[1] if rated else None

@@ -118,11 +118,13 @@ class _Run:
         """Asks the weight stores themselves: after an error nobody answers a message."""
         cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
         state = ClockState.STOPPED if cancelled else ClockState.FAILED
-        best, last = self.clock.best_version, min(store.version for store in self.stores)
-        stopped = self.clock.failed("stopped at once" if cancelled else str(error))
-        stopped = msgspec.structs.replace(stopped, state=state, last_version=last)
-        versions = [None if v is None else join([dict(s.pull(v) or {}) for s in self.stores]) for v in (best, last)]
-        return self._with_counts(stopped, partitions, best=versions[0], last=versions[1] or {}, logits=None)
+        so_far = self.clock.so_far(min(store.version for store in self.stores))
+        stopped = msgspec.structs.replace(so_far, state=state, reason="stopped at once" if cancelled else str(error))
+        best, last = (self._weights(version) for version in (stopped.best_version, stopped.last_version))
+        return self._with_counts(stopped, partitions, best=best, last=last or {}, logits=None)
+
+    def _weights(self, version: int | None) -> dict[str, Array] | None:
+        return None if version is None else join([dict(store.pull(version) or {}) for store in self.stores])
 
     def _parameter_servers(self) -> ClockKeeper:
         servers, saved = [], self.checkpoints

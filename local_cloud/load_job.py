@@ -6,7 +6,7 @@ from typing import Any
 
 from common import plugins, spec_file
 from common.errors import SpecError
-from common.job_spec import job_name_from
+from common.job_spec import DatasetSpec, job_name_from
 from common.resolve_spec import Layer, ResolvedSpec, refuse_unbuilt, resolve
 from graph_server.ingest.dataset import reader_defaults
 
@@ -29,6 +29,13 @@ def load_job(target: str | None, flags: Layer, base_folder: Path) -> ResolvedSpe
     resolved = resolve([_named(target), *defaults, *layers])
     refuse_unbuilt(resolved)
     return resolved
+
+
+def dataset_of(target: str, flags: Layer, base_folder: Path) -> DatasetSpec:
+    """The dataset group alone; the dataset is not looked at. Raises SpecError."""
+    resolved = resolve([*_target_layers(target, base_folder), flags])
+    refuse_unbuilt(resolved)
+    return resolved.spec.dataset
 
 
 def _target_layers(target: str | None, base_folder: Path) -> list[Layer]:

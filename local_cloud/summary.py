@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from common.wire.channel import Traffic
+from local_cloud.asynchrony import Asynchrony
 from local_cloud.observer import EpochReport
 
 LINKS = ("graph_graph", "graph_lambda", "parameter_lambda", "parameter_graph")
@@ -40,12 +41,15 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Of the last weights."""
     cut_sha256: str
     bit_reproducible: bool = True
-    """All roles and functions computed with the same numeric kernels."""
+    """All roles and functions computed with the same numeric kernels, and not in async."""
     tasks: int = 0
     """Tensor tasks done."""
     relaunches: int = 0
     lost_leases: int = 0
     max_staleness: int = 0
+    """Of any row that was read, in epochs; 0 but in async."""
+    asynchrony: Asynchrony | UnsetType = UNSET
+    """Only in async."""
     bytes_moved: dict[str, LinkBytes]
     lambda_gb_seconds: float = 0.0
     lambda_requests: int = 0

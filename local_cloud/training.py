@@ -21,6 +21,7 @@ from common.resolve_spec import ResolvedSpec, dump
 from common.weights_hash import weights_sha256
 from graph_server.ingest.detect import bundled_names, is_bundled_name
 from local_cloud import run_folder
+from local_cloud.asynchrony import asynchrony
 from local_cloud.cluster import ClusterOptions
 from local_cloud.costs import run_cost
 from local_cloud.ctrl_c import CtrlC
@@ -236,6 +237,7 @@ class _Training:
         best = None if result is None else result.stopped.best_epoch
         totals = Totals() if result is None else result.totals
         seconds = time.monotonic() - self._began
+        ages, is_async = asynchrony(totals.counts), run.job.spec.training.mode == "async"
         of_best = next((report for report in log.reports if report.epoch == best), None)
         summary = Summary(
             job_id=run.job_id,
@@ -244,12 +246,14 @@ class _Training:
             test_accuracy=of_best.test_accuracy if of_best else None,
             valid_accuracy=of_best.valid_accuracy if of_best else None,
             best_epoch=best,
+            max_staleness=ages.max_staleness,
+            asynchrony=ages if is_async else msgspec.UNSET,
             epochs=log.epochs,
             seconds=seconds,
             epoch_seconds_median=epoch_seconds_median(log.reports),
             weights_sha256=None if result is None else weights_sha256(result.last),
             cut_sha256=run.job.folder.manifest.cut.cut_sha256,
-            bit_reproducible=len(totals.kernels) <= 1,
+            bit_reproducible=len(totals.kernels) <= 1 and not is_async,
             tasks=log.tasks,
             relaunches=totals.counts.get("relaunches", 0),
             lost_leases=totals.counts.get("lost_leases", 0),

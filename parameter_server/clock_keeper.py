@@ -90,14 +90,14 @@ class ClockKeeper:
         told = messages.Epochs(
             tuple(self._epochs[seen:]), self.state.ended, self.state.reason, notes=tuple(self._notes)
         )
-        if self.stopped is None:
-            return msgspec.structs.replace(told, is_lost=self.state.ended is not None)
+        so_far = self.stopped or self._clock.so_far(self._store.version)
         return msgspec.structs.replace(
             told,
-            best_version=self.stopped.best_version,
-            last_version=self.stopped.last_version,
-            best_epoch=self.stopped.best_epoch,
-            last_epoch=self.stopped.last_epoch,
+            best_version=so_far.best_version,
+            last_version=so_far.last_version,
+            best_epoch=so_far.best_epoch,
+            last_epoch=so_far.last_epoch,
+            is_lost=self.state.ended is not None and self.stopped is None,
         )
 
     async def after(self, seen: int) -> messages.Clock:

@@ -104,9 +104,10 @@ class TrainingClock:
         """The pass that is open now for all intervals; None in a stretch of async."""
         return self._current
 
-    @property
-    def best_version(self) -> int | None:
-        return self._best.version
+    def so_far(self, newest: int) -> Stopped:
+        """As if it broke off now, with this newest weights version."""
+        reason = "it broke off"
+        return Stopped(ClockState.FAILED, reason, self._best.version, newest, self._best_epoch, self._epoch)
 
     def start(self) -> list[ClockEvent]:
         """Open the first epoch. Raises ScheduleError the second time."""

@@ -14,6 +14,7 @@ from common.wire.channel import Channel, expect
 REQUEST_SECONDS = 60.0
 CHECKPOINT_SECONDS = 600.0
 """A large shard over a slow line."""
+KEPT_VERSIONS = 3
 CLOCK_SECONDS = 24 * 3600.0
 """The training clock answers when it moves, which is a whole pass later at worst."""
 
@@ -24,24 +25,31 @@ class ParameterClient:
     def __init__(self, channel: Channel, *, num_parameter_servers: int, generation: int = 1) -> None:
         self._channel, self._generation = channel, generation
         self._peers = [f"parameter{n}" for n in range(num_parameter_servers)]
-        self._lock, self._version, self._weights = asyncio.Lock(), -1, dict[str, Array]()
-        self.bytes_fetched = 0
+        self._weights: dict[int, dict[str, Array]] = {}
+        """By version; of those a few, for in async tasks of several are about."""
+        self._fetching: dict[int, asyncio.Task[dict[str, Array]]] = {}
 
     async def weights(self, version: int) -> tuple[Mapping[str, Array], int]:
         """All parameters of a version, and how many bytes were fetched for it now (0: they were here)."""
-        async with self._lock:
-            if version == self._version:
-                return self._weights, 0
-            shards = await asyncio.gather(*(self._pull(peer, version) for peer in self._peers))
-            self._weights, self._version = join(shards), version
-            return self._weights, sum(array.nbytes for array in self._weights.values())
+        if version in self._weights:
+            return self._weights[version], 0
+        # One version may have to wait for gradients that come of tasks with another, so no fetch waits for another.
+        is_first = version not in self._fetching
+        if is_first:
+            self._fetching[version] = asyncio.create_task(self._fetch(version))
+        weights = await asyncio.shield(self._fetching[version])
+        return weights, sum(array.nbytes for array in weights.values()) if is_first else 0
 
     def remember(self, version: int, weights: Mapping[str, Array]) -> None:
         """Weights a warm container kept: they need not be fetched again."""
-        self._version, self._weights = version, dict(weights)
+        self._weights[version] = dict(weights)
+        while len(self._weights) > KEPT_VERSIONS:
+            del self._weights[min(self._weights)]
 
     def remembered(self) -> tuple[int, dict[str, Array]]:
-        return self._version, self._weights
+        """The newest, to be kept in a warm container. Version -1: none was fetched."""
+        newest = max(self._weights, default=-1)
+        return newest, self._weights.get(newest, {})
 
     async def push(self, gradients: Mapping[str, Array], *, pass_: Pass, stage: str, interval: int) -> int:
         """Returns when every shard has them; the bytes sent."""
@@ -109,6 +117,14 @@ class ParameterClient:
         requests = (self._channel.request(peer, message, deadline=REQUEST_SECONDS) for peer in peers)
         for reply, _ in await asyncio.gather(*requests):
             expect(reply, messages.Done)
+
+    async def _fetch(self, version: int) -> dict[str, Array]:
+        try:
+            weights = join(await asyncio.gather(*(self._pull(peer, version) for peer in self._peers)))
+            self.remember(version, weights)
+        finally:
+            del self._fetching[version]
+        return weights
 
     async def _pull(self, peer: str, version: int) -> dict[str, Array]:
         message = messages.PullWeights(self._generation, version)

@@ -231,7 +231,7 @@ class LineUp(Message):
 
 
 class StepPerEpoch(Message):
-    """Parameter server 0 -> all, at a pause at this weights version: from this epoch on one optimizer step per epoch."""
+    """Parameter server 0 -> all, at a pause at this weights version: from this epoch on one step per epoch."""
 
     generation: Count
     epoch: Count
@@ -261,7 +261,12 @@ class PullStatus(Message):
 
 
 class RoleStatus(Message):
+    """What a RoleReport would tell now, and what is in flight."""
+
     tasks_in_flight: Count
+    payload: dict[str, int] = {}
+    overhead: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
 
 class LeaseHello(Message):

@@ -4,7 +4,7 @@
     vertices    id, features, label, split: see the names in graph_server/ingest/node_table.py
 
 Which file is which is told by its columns, not by its name. Files below one folder are read in natural order. Of
-several types one is picked. The tables do not say whether edges go both ways.
+several types one is picked. The tables do not say whether edges go both ways, unless Dorylus wrote them.
 """
 
 from collections.abc import Sequence
@@ -24,6 +24,7 @@ from graph_server.ingest.edge_text import SOURCE_HEADERS, TARGET_HEADERS, EdgeTa
 from graph_server.ingest.heterogeneous import pick_kind
 from graph_server.ingest.node_index import NodeIndex, unique_index
 from graph_server.ingest.node_table import NodeTable, read_node_table
+from graph_server.ingest.parquet_facts import ParquetFacts, read_facts
 from graph_server.ingest.part_files import natural_order
 from graph_server.ingest.raw_graph import RawGraph, ReaderDefaults, damaged
 from graph_server.ingest.vertex_rows import index_of_ends
@@ -69,6 +70,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     index = index_of_ends(tables) if nodes is None else _index(nodes, files)
     sources, targets, edge_notes = edge_rows(tables, index, options.drop_unknown_edges)
     alone = f"{path.name} holds edges alone: it has no table of vertices"
+    facts = _facts(edge_files)
     return RawGraph(
         format="parquet",
         node_ids=index.node_ids,
@@ -77,6 +79,9 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         features=None if nodes is None else nodes.features,
         labels=None if nodes is None else nodes.labels,
         masks=None if nodes is None else nodes.masks,
+        edges_are_a_set=facts.edges_are_a_set,
+        undirected=facts.undirected,
+        usual_normalization=facts.usual_normalization,
         defaults=DEFAULTS,
         notes=(*notes, *edge_notes, *(() if nodes is None else nodes.notes)),
         why_no_features=alone if nodes is None else "the table of vertices has no columns of numbers or lists",
@@ -107,6 +112,13 @@ def _schema(file: Path) -> pyarrow.Schema:
         raise damaged(file, error) from error
     column_names(schema, file)
     return schema
+
+
+def _facts(edge_files: Sequence[Path]) -> ParquetFacts:
+    """Of several files none speaks for the others."""
+    if len(edge_files) > 1:
+        return ParquetFacts()
+    return read_facts(_schema(edge_files[0]).metadata, edge_files[0])
 
 
 def _ends(schema: pyarrow.Schema) -> _Ends | None:

@@ -18,7 +18,7 @@ from graph_server.ingest.detect import find_format, is_bundled_name, locate
 from graph_server.ingest.edge_policies import apply_edge_policies
 from graph_server.ingest.feature_policies import apply_feature_policies
 from graph_server.ingest.fingerprint import fingerprint
-from graph_server.ingest.label_policies import Classes, apply_label_policies
+from graph_server.ingest.label_policies import apply_label_policies
 from graph_server.ingest.made_up_features import make_up_features
 from graph_server.ingest.masks import BITS, check_masks, draw_split
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults
@@ -83,12 +83,12 @@ def prepare(options: DatasetSpec, base_folder: Path) -> Dataset:
 
 def apply_policies(raw: RawGraph, options: DatasetSpec, *, name: str) -> Dataset:
     """The same for every format."""
-    _check_size(raw)
-    _check_types(raw, options)
+    check_size(raw)
+    check_types(raw, options)
     classes = apply_label_policies(raw, options)
     edges = apply_edge_policies(raw, options)
     raw = make_up_features(raw, options, edges.targets)
-    split, split_note = _split(raw, options, classes)
+    split, split_note = choose_split(raw, options, classes.labels)
     masks, mask_warnings = check_masks(split, classes.labels, raw.node_ids)
     features = apply_feature_policies(raw, options, split["train"])
     arrays = {
@@ -131,7 +131,8 @@ def dataset_name(path: Path) -> str:
     return name if path.is_dir() else name.split(".")[0] or name
 
 
-def _check_size(raw: RawGraph) -> None:
+def check_size(raw: RawGraph) -> None:
+    """Raises DatasetError for no vertex, and for features or labels that are not one row for each."""
     if not raw.num_nodes:
         raise DatasetError("the dataset has no vertex", "there is nothing to train on", "give one row per vertex")
     for what, rows in (("features", raw.features), ("labels", raw.labels)):
@@ -143,7 +144,7 @@ def _check_size(raw: RawGraph) -> None:
             )
 
 
-def _check_types(raw: RawGraph, options: DatasetSpec) -> None:
+def check_types(raw: RawGraph, options: DatasetSpec) -> None:
     """A type that nothing was picked by is refused, never ignored."""
     for key, wanted, picked in (
         ("edge_type", options.edge_type, raw.edge_type),
@@ -157,14 +158,15 @@ def _check_types(raw: RawGraph, options: DatasetSpec) -> None:
             )
 
 
-def _split(raw: RawGraph, options: DatasetSpec, classes: Classes) -> tuple[Mapping[str, Array], str]:
+def choose_split(raw: RawGraph, options: DatasetSpec, labels: Array) -> tuple[Mapping[str, Array], str]:
+    """bool [N] each: the file's masks, or a split drawn from `labels` (int64 [N], -1 = unlabelled); and a note."""
     if raw.masks is not None:
         uncovered = raw.num_nodes - int(np.logical_or.reduce([raw.masks[mask] for mask in MASK_NAMES]).sum())
         return raw.masks, f"masks of the file; {uncovered} vertices are in none"
     fractions = {mask: float(getattr(options.split, mask)) for mask in MASK_NAMES}
     shown = " / ".join(f"{fraction:g}" for fraction in fractions.values())
     note = f"no masks in the file: stratified split {shown} by split_seed {options.split_seed}"
-    return draw_split(classes.labels, fractions, options.split_seed), note
+    return draw_split(labels, fractions, options.split_seed), note
 
 
 def _edge_notes(counts: Mapping[str, int | float]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 The split is drawn from Philox's raw stream, whose bits NumPy guarantees: the same seed gives the same split for ever.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -91,21 +91,9 @@ def check_masks(masks: Mapping[str, Array], labels: Array, node_ids: Array) -> t
     Raises DatasetError when masks overlap, train is empty, or a train vertex has no label. Vertices in no mask are
     fine. A valid or test vertex without a label cannot be judged: it leaves its mask, and the count is a warning.
     """
-    _refuse_overlap(masks, node_ids)
+    for error in mask_errors(masks, labels, node_ids):
+        raise error
     unlabelled = labels < 0
-    if not masks["train"].any():
-        raise DatasetError(
-            what=f"no vertex of {len(labels)} is in the train mask",
-            why="without train vertices there is no loss",
-            fix="mark some labelled vertices as train, or remove the masks and set dataset.split",
-        )
-    blind = masks["train"] & unlabelled
-    if blind.any():
-        raise DatasetError(
-            what=f"{int(blind.sum())} train vertices have no label: {first_few(node_ids[blind])}",
-            why="the loss of a train vertex compares its prediction with its label",
-            fix="take them out of the train mask, or label them",
-        )
     bits = np.zeros(len(labels), dtype=np.uint8)
     warnings = []
     for name in MASK_NAMES:
@@ -116,15 +104,29 @@ def check_masks(masks: Mapping[str, Array], labels: Array, node_ids: Array) -> t
     return bits, warnings + _absent_classes(masks["train"], labels)
 
 
-def _refuse_overlap(masks: Mapping[str, Array], node_ids: Array) -> None:
+def mask_errors(masks: Mapping[str, Array], labels: Array, node_ids: Array) -> Iterator[DatasetError]:
+    """Everything for which `check_masks` would refuse them."""
     for first, second in (("train", "valid"), ("train", "test"), ("valid", "test")):
         both = masks[first] & masks[second]
         if both.any():
-            raise DatasetError(
+            yield DatasetError(
                 what=f"{int(both.sum())} vertices are both {first} and {second}: {first_few(node_ids[both])}",
                 why="a vertex that is trained on, or chosen by, cannot judge the result",
                 fix="put each vertex into one mask at most",
             )
+    if not masks["train"].any():
+        yield DatasetError(
+            what=f"no vertex of {len(labels)} is in the train mask",
+            why="without train vertices there is no loss",
+            fix="mark some labelled vertices as train, or remove the masks and set dataset.split",
+        )
+    blind = masks["train"] & (labels < 0)
+    if blind.any():
+        yield DatasetError(
+            what=f"{int(blind.sum())} train vertices have no label: {first_few(node_ids[blind])}",
+            why="the loss of a train vertex compares its prediction with its label",
+            fix="take them out of the train mask, or label them",
+        )
 
 
 def _absent_classes(train: Array, labels: Array) -> list[str]:

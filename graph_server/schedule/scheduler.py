@@ -1,13 +1,15 @@
 """Who may do what next? Pure: an event comes in, commands go out; no clock, no I/O, time is an argument.
 
-An interval walks through the steps of a pass's program. Before each step stands a gate:
+An interval walks through the steps of a pass's program. When it may begin a pass is for the training clock to say, in
+async for each interval apart. Before each step stands a gate:
 
 pipe   a Gather waits for the rows *this interval* reads to bear this pass; every other step is free
 sync   every step waits for all own intervals to have done the one before, a Gather for every interval everywhere
 async  a Gather of epoch e waits until the rows this interval reads are of epoch e - 1 - staleness, or later
 
-When an interval may begin an epoch is for the training clock to say, in async for each interval apart. Open steps wait in two queues, graph steps and tensor tasks, served furthest-on first (earlier epochs, then later steps, before others)
-as places are free. A step that was done twice counts once. Source: Dorylus (OSDI'21), sections 4 and 5.
+Open steps wait in two queues, graph steps and tensor tasks. They are served as places are free: those of earlier epochs
+first, then the furthest on (later steps before earlier ones). A step that was done twice counts once.
+Source: Dorylus (OSDI'21), sections 4 and 5.
 """
 
 import enum

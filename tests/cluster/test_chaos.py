@@ -9,7 +9,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from common.resolve_spec import ResolvedSpec
 from common.role_start import Weather
 from common.wire.channel import Faults as WireFaults
 from common.wire.pace import Shaping
-from local_cloud import cluster as cluster_module
+from local_cloud import restarts
 from local_cloud.cluster import Cluster, ClusterOptions
 from local_cloud.lambda_process import LambdaProcess
 from local_cloud.lambda_service.settings import Faults
@@ -98,8 +98,8 @@ def watch_secrets(patch: pytest.MonkeyPatch, options: ClusterOptions) -> set[str
     """What the launcher makes, and what graph servers put into tickets, seen on its way to the Lambda service."""
     secrets: set[str] = set()
 
-    def watched(job, job_id, _options) -> Cluster:
-        made = Cluster(job, job_id, options)
+    def watched(job, job_id, given, origin) -> Cluster:
+        made = Cluster(job, job_id, replace(options, checkpoints=given.checkpoints), origin)
         secrets.update(credentials.secret for credentials in made.keys.shown.values())
         if made.keys.server is not None:
             secrets.add(made.keys.server.secret)
@@ -116,7 +116,7 @@ def watch_secrets(patch: pytest.MonkeyPatch, options: ClusterOptions) -> set[str
         taps[0].close()
         await end(functions)
 
-    patch.setattr(cluster_module, "Cluster", watched)
+    patch.setattr(restarts, "Cluster", watched)
     patch.setattr(LambdaProcess, "launch", launch_behind_a_tap)
     patch.setattr(LambdaProcess, "end", end_with_the_tap)
     return secrets

@@ -9,7 +9,6 @@ import pytest
 
 from common.errors import DorylusError, RequestRefused, ScheduleError, TaskCrashed
 from common.trace import StepRecord
-from graph_server import server as shell_module
 from graph_server.backends import local_cpu
 from graph_server.backends.base import TensorTask
 from graph_server.graph.tensor_store import TensorStore

@@ -85,7 +85,7 @@ def test_a_whole_job():
         PassOpened(passes.predict(2, 2)),
         stopped(ClockState.COMPLETED, "all 2 epochs are done", 2, 2),
     ]
-    assert (clock.state, clock.current, clock.best_version) == (ClockState.COMPLETED, None, 2)
+    assert (clock.state, clock.current, clock.so_far(2).best_version) == (ClockState.COMPLETED, None, 2)
 
 
 def test_nothing_is_open_before_the_start():

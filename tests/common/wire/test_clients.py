@@ -84,6 +84,27 @@ def test_a_version_is_fetched_once_however_many_ask_for_it():
     assert one.heard == [messages.PullWeights(1, 1), messages.PullWeights(1, 2)]
 
 
+def test_a_version_that_is_not_there_yet_holds_up_no_other():
+    class Late(Shard):
+        made = asyncio.Event()
+
+        async def answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
+            if message == messages.PullWeights(1, 2):
+                await self.made.wait()
+            return await super().answer(peer, message, buffers)
+
+    async def ask() -> list[int]:
+        client = clients(Late(0, 1))
+        late = asyncio.create_task(client.weights(2))
+        await asyncio.sleep(0)
+        fetched = [(await client.weights(1))[1]]
+        Late.made.set()
+        return [*fetched, (await late)[1], (await client.weights(1))[1]]
+
+    nbytes = sum(array.nbytes for array in WEIGHTS.values())
+    assert run(ask) == [nbytes, nbytes, 0]
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_gradients_go_to_every_shard_with_or_without_rows(count: int):
     shards = [Shard(number, count) for number in range(count)]
