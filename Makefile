@@ -48,7 +48,7 @@ cluster: setup       ## the long property tests: random event orders, every mode
 	@DORYLUS_EXAMPLES=20000 $(BIN)/python -m pytest -m "cluster or not cluster" tests/cluster
 
 bench: setup         ## the benchmarks in their short form
-	@for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script --quick || exit 1; done
+	@for script in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python $$script --quick || exit 1; done
 
 rie: setup           ## fetch AWS's Runtime Interface Emulator, an oracle for the local Lambda service (Linux)
 	@mkdir -p .rie && $(PYTHON) -m pip download --quiet --no-deps --dest .rie aws-sam-cli==1.170.0

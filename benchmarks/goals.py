@@ -2,20 +2,23 @@
 
 import argparse
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Goal:
-    """`value` is None where it could not be measured; then the goal does not hold."""
+    """At least `goal`, or at most. `value` is None where it could not be measured; then the goal does not hold."""
 
     value: float | None
     goal: float
+    at_most: bool = False
 
     @property
     def holds(self) -> bool:
-        return self.value is not None and self.value >= self.goal
+        if self.value is None:
+            return False
+        return self.value <= self.goal if self.at_most else self.value >= self.goal
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -29,5 +32,5 @@ def write(path: Path | None, goals: dict[str, Goal], rows: list[dict[str, object
     """JSON with `goals`: name -> {value, goal, holds}, and the table's rows."""
     if path is None:
         return
-    said = {name: {**asdict(goal), "holds": goal.holds} for name, goal in goals.items()}
+    said = {name: {"value": g.value, "goal": g.goal, "holds": g.holds} for name, g in goals.items()}
     path.write_text(json.dumps({"goals": said, "rows": rows}, indent=1) + "\n")

@@ -2,6 +2,7 @@
 
 import click
 
+from cli.convert import convert
 from cli.explain import explain
 from cli.inspect import inspect
 from cli.train import train
@@ -16,6 +17,7 @@ def main() -> None:
 main.add_command(train)
 main.add_command(explain)
 main.add_command(inspect)
+main.add_command(convert)
 
 if __name__ == "__main__":
     main()

@@ -64,8 +64,8 @@ class DatasetSpec(Group):
     edge_weight: Annotated[str | None, Text("the name of a column", null=True)] = None
     """Name of a column of weights; null: a weight column is reported and not used."""
     features: Literal["file", "degree", "one_hot"] = "file"
-    """Where the vertices' features come from; degree: the in-degree, one column; one_hot: one column for each vertex, at
-    most 20,000 of them."""
+    """Where the vertices' features come from; degree: the in-degree, one column; one_hot: one column for each vertex,
+    at most 20,000 of them."""
     normalize_features: Literal["auto", "none", "row", "standard"] = "auto"
     """row: rows add up to 1; standard: columns with mean 0 and variance 1; auto: what the reader declares usual (row
     for Planetoid, LINQS, gnn-benchmark; standard for GraphSAINT and for degrees), else none; said in the report."""

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from common.allocator import MALLOC
 from common.errors import ClusterError, PeerLost
 from local_cloud.child import end_child
 from local_cloud.lambda_service.settings import Faults, FunctionConfig, ServiceConfig
@@ -42,6 +43,7 @@ class LambdaProcess:
             task_root=str(Path(__file__).resolve().parents[1]),
             memory_mb=memory_mb,
             timeout_seconds=seconds,
+            environment=dict(MALLOC),
         )
         # Its many functions share few cores: a start may take longer than the 10 s that AWS grants.
         self._config = ServiceConfig(

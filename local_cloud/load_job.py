@@ -9,6 +9,7 @@ from common.errors import SpecError
 from common.job_spec import DatasetSpec, job_name_from
 from common.resolve_spec import Layer, ResolvedSpec, refuse_unbuilt, resolve
 from graph_server.ingest.dataset import reader_defaults
+from local_cloud.given_folder import cut_of, given_folder
 
 MODELS = "common.models"
 
@@ -26,6 +27,8 @@ def load_job(target: str | None, flags: Layer, base_folder: Path) -> ResolvedSpe
     found = reader_defaults(dataset, base_folder).get(name, {})
     if found:
         defaults.append(Layer(f"defaults of {dataset.path} for {name}", _nested(found), is_default=True))
+    if (folder := given_folder(dataset, base_folder)) is not None:
+        defaults.append(Layer(f"cut of {dataset.path}", {"cut": cut_of(folder)}, is_default=True))
     resolved = resolve([_named(target), *defaults, *layers])
     refuse_unbuilt(resolved)
     return resolved

@@ -1,6 +1,6 @@
 """From a job spec to what every role starts from: the graph folder, the stage programs, the loss."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from graph_server.graph.cut import make_cut, num_intervals_auto
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.graph_folder import write_graph_folder
 from graph_server.ingest.dataset import Dataset, prepare
+from local_cloud.given_folder import as_it_is, given_folder
 from local_cloud.observer import Observer
 
 
@@ -58,15 +59,39 @@ def _train_per_interval(folder: GraphFolder) -> tuple[int, ...]:
 
 
 def prepare_job(spec: JobSpec, *, base_folder: Path, cache_dir: Path, observer: Observer) -> PreparedJob:
-    """Reads the dataset and cuts it, unless the cache holds the same already."""
+    """Reads the dataset and cuts it, unless the cache holds the same already or the dataset is a graph folder."""
     observer.doing("reading the dataset")
+    given = given_folder(spec.dataset, base_folder)
+    if given is not None and as_it_is(spec, given):
+        manifest = given.manifest
+        programs = derive_programs(spec, num_features=manifest.num_features, num_classes=manifest.num_classes)
+        _say_warnings(manifest.report, observer)
+        return _prepared(spec, given, programs)
     dataset = prepare(spec.dataset, base_folder)
-    for text in _said(dataset.report, "warnings"):
-        observer.note(text)
+    _say_warnings(dataset.report, observer)
     programs = derive_programs(spec, num_features=dataset.features.shape[1], num_classes=dataset.num_classes)
     observer.doing("cutting the graph into intervals")
-    folder = GraphFolder.open(_graph_folder(spec, dataset, programs, cache_dir))
-    return PreparedJob(spec, folder, programs, loss_of(spec, folder.manifest.train_class_counts))
+    options = cut_options(spec, dataset, programs)
+    path = load_or_build(
+        dataset.fingerprint, options, lambda path: write_cut(dataset, options, path), cache_dir=cache_dir
+    )
+    return _prepared(spec, GraphFolder.open(path), programs)
+
+
+def cut_options(spec: JobSpec, dataset: Dataset, programs: Programs) -> dict[str, Any]:
+    """method, seed and num_intervals, where `auto` becomes a number."""
+    wanted = spec.cut.num_intervals
+    if wanted == "auto":
+        without_loops = int(np.count_nonzero(dataset.sources != dataset.targets))
+        wanted = num_intervals_auto(dataset.num_nodes, without_loops, widest_task_input(programs))
+    return {"method": spec.cut.method, "seed": spec.cut.cut_seed, "num_intervals": wanted}
+
+
+def write_cut(dataset: Dataset, options: dict[str, Any], path: Path) -> None:
+    """The graph folder of a dataset, cut by `options`."""
+    edges = EdgeList(dataset.sources, dataset.targets, dataset.num_nodes)
+    cut = make_cut(edges, options["num_intervals"], method=options["method"], seed=options["seed"])
+    write_graph_folder(dataset, cut, path)
 
 
 def widest_task_input(programs: Programs) -> int:
@@ -75,20 +100,10 @@ def widest_task_input(programs: Programs) -> int:
     return max(sum(tensor_width(programs.model, name) for name in step.reads) for step in tasks)
 
 
-def _graph_folder(spec: JobSpec, dataset: Dataset, programs: Programs, cache_dir: Path) -> Path:
-    edges = EdgeList(dataset.sources, dataset.targets, dataset.num_nodes)
-    wanted = spec.cut.num_intervals
-    if wanted == "auto":
-        without_loops = int(np.count_nonzero(dataset.sources != dataset.targets))
-        wanted = num_intervals_auto(dataset.num_nodes, without_loops, widest_task_input(programs))
-    options: dict[str, Any] = {"method": spec.cut.method, "seed": spec.cut.cut_seed, "num_intervals": wanted}
-
-    def build(path: Path) -> None:
-        cut = make_cut(edges, wanted, method=spec.cut.method, seed=spec.cut.cut_seed)
-        write_graph_folder(dataset, cut, path)
-
-    return load_or_build(dataset.fingerprint, options, build, cache_dir=cache_dir)
+def _prepared(spec: JobSpec, folder: GraphFolder, programs: Programs) -> PreparedJob:
+    return PreparedJob(spec, folder, programs, loss_of(spec, folder.manifest.train_class_counts))
 
 
-def _said(report: Any, key: str) -> Sequence[str]:
-    return tuple(report.get(key, ()))
+def _say_warnings(report: Mapping[str, Any], observer: Observer) -> None:
+    for text in report.get("warnings", ()):
+        observer.note(text)

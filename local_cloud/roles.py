@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 from pathlib import Path
 
 import msgspec
 
 from common import errors
+from common.allocator import MALLOC
 from common.errors import ClusterError, DorylusError, PeerLost
 from common.role_start import AddressBook, Ended, Leave, Listening, RoleStart, Word
 from common.wire.keys import Address
@@ -48,6 +50,7 @@ class RoleProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
+                env={**os.environ, **MALLOC},
                 start_new_session=True,  # a Ctrl-C at the terminal is the launcher's to answer
             )
         await self._write(self.start)

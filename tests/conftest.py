@@ -14,7 +14,13 @@ hypothesis.settings.register_profile("long", deadline=None, derandomize=False, p
 hypothesis.settings.load_profile("long" if os.environ.get("DORYLUS_EXAMPLES") else "default")
 
 
-PROCESS_TESTS = ("tests/cluster/", "tests/local_cloud/", "tests/cli/test_train.py", "tests/cli/test_resume.py")
+PROCESS_TESTS = (
+    "tests/cluster/",
+    "tests/local_cloud/",
+    "tests/cli/test_train.py",
+    "tests/cli/test_resume.py",
+    "tests/benchmarks/",
+)
 """They start many processes with deadlines: on a busy machine one may be tried again, and the closing line says so."""
 
 

@@ -1,9 +1,9 @@
 """Writes a graph as Parquet, nothing changed: NAME.parquet/nodes.parquet and NAME.parquet/edges.parquet.
 
-    nodes   id, label, train_mask, valid_mask, test_mask, features (lists of one length); what the graph lacks is left out
+    nodes   id, label, train_mask, valid_mask, test_mask, features (lists of one length), as far as there are any
     edges   source, target: ids, in the order of the file
 
-The Parquet reader gives the same graph back. Rows are written in groups: no more than one is ever held besides the graph.
+The Parquet reader gives the same graph back. Rows are written in groups, of which one at a time is held.
 """
 
 import os

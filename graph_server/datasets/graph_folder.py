@@ -1,0 +1,116 @@
+"""A graph folder, NAME.dorylus/, as `dorylus convert` writes it: the graph as it was prepared for training.
+
+Vertices come in the user's order, under the user's ids and labels. Direction, missing values and normalisation were
+decided when it was written; features are read as they are. Every file is checked against the manifest's hash.
+
+A training that asks for nothing else maps the folder itself and reads none of this.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from common.errors import DatasetError
+from common.job_spec import DatasetSpec
+from graph_server.graph.csr import validate
+from graph_server.graph.folder_reader import GraphFolder
+from graph_server.graph.manifest import FILE_NAME, Manifest
+from graph_server.ingest.masks import BITS
+from graph_server.ingest.memory import check_num_nodes
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
+
+LOOKS_FOR = f"graph folder: a folder with {FILE_NAME} and intervals/, written by dorylus convert"
+DEFAULTS: ReaderDefaults = {}
+
+
+class _Block(NamedTuple):
+    """One interval. first, last: its relabelled ids; the arrays are those of IntervalArrays."""
+
+    first: int
+    last: int
+    targets: Array
+    sources: Array
+    features: Array
+    labels: Array
+    masks: Array
+
+
+def detect(path: Path) -> bool:
+    """By the names of what lies in it."""
+    return path.is_dir() and (path / FILE_NAME).is_file() and (path / "intervals").is_dir()
+
+
+def read(path: Path, options: DatasetSpec) -> RawGraph:
+    """Raises DatasetError for a folder that is not as it was written."""
+    try:
+        folder = GraphFolder.open(path, verify=True)
+        check_num_nodes(folder.manifest.num_nodes, path)
+        return _read(folder)
+    except DatasetError:
+        raise
+    except Exception as error:  # the manifest is a text that anybody may have changed
+        raise damaged(path, error) from error
+
+
+def _read(folder: GraphFolder) -> RawGraph:
+    manifest, order = folder.manifest, np.asarray(folder.cut.order)
+    num_nodes = manifest.num_nodes
+    _need(np.array_equal(np.sort(order), np.arange(num_nodes)), "order.npy is no permutation of the vertices")
+    _need(
+        folder.bounds.shape == (folder.num_intervals + 1,) and folder.bounds[[0, -1]].tolist() == [0, num_nodes],
+        "bounds",
+    )
+    ids = np.asarray(folder.ids)
+    _need(ids.shape == (num_nodes,) and len(np.unique(ids)) == num_nodes, "ids are not one per vertex, all different")
+    features = np.empty((num_nodes, manifest.num_features), np.float32)
+    classes, masks = np.empty(num_nodes, np.int64), np.empty(num_nodes, np.uint8)
+    node_ids = np.empty_like(ids)
+    node_ids[order] = ids
+    ends: list[tuple[Array, Array]] = []
+    for block in _blocks(folder):
+        rows = order[block.first : block.last]
+        features[rows], classes[rows], masks[rows] = block.features, block.labels, block.masks
+        ends.append((order[block.sources], order[block.targets]))
+    sources, targets = (np.concatenate([end[side] for end in ends]) for side in (0, 1))
+    return RawGraph(
+        format="graph_folder",
+        node_ids=node_ids,
+        sources=sources,
+        targets=targets,
+        features=features,
+        labels=_labels(classes, manifest),
+        masks={name: masks & BITS[name] != 0 for name in MASK_NAMES},
+        undirected=not manifest.directed,
+        defaults=DEFAULTS,
+        notes=(f"a graph folder of {manifest.name}: its policies were applied when it was written",),
+    )
+
+
+def _blocks(folder: GraphFolder) -> Iterator[_Block]:
+    for interval in range(folder.num_intervals):
+        arrays = folder.interval(interval)
+        first, last = int(folder.bounds[interval]), int(folder.bounds[interval + 1])
+        rows = last - first
+        _need(rows >= 0 and len(arrays.indptr) == rows + 1, f"interval {interval} has another number of rows")
+        shapes = [array.shape for array in (arrays.features, arrays.labels, arrays.masks)]
+        _need(shapes == [(rows, folder.manifest.num_features), (rows,), (rows,)], f"interval {interval} has {shapes}")
+        validate(arrays.indptr, arrays.sources, folder.manifest.num_nodes)
+        targets = np.repeat(np.arange(first, last), np.diff(arrays.indptr))
+        yield _Block(first, last, targets, arrays.sources, arrays.features, arrays.labels, arrays.masks)
+
+
+def _labels(classes: Array, manifest: Manifest) -> Array:
+    """The user's labels; what is unlabelled is -1 among numbers and "" among texts."""
+    values = manifest.class_values
+    _need(bool(values) and classes.min() >= -1 and classes.max() < len(values), "labels are no classes of the manifest")
+    is_text = isinstance(values[0], str)
+    missing, kind = ("", np.str_) if is_text else (-1, np.int64)
+    # Place -1 is the last one.
+    return np.array([*values, missing], dtype=kind)[classes]
+
+
+def _need(holds: bool, fault: str) -> None:
+    if not holds:
+        raise ValueError(fault)

@@ -1,0 +1,106 @@
+"""Writes a dataset anew, as Parquet or as a graph folder: all or nothing, and never over something that is there.
+
+NAME.parquet    the graph as its file holds it; policies stay options of the job
+NAME.dorylus    the graph as a training with these settings would hold it: policies applied, cut into intervals
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import DatasetError, SpecError
+from common.job_setup import derive_programs
+from common.job_spec import DatasetSpec
+from common.resolve_spec import Layer, ResolvedSpec
+from graph_server.graph.folder_reader import SUFFIX as GRAPH_FOLDER
+from graph_server.ingest.dataset import check_size, check_types, prepare, reader_defaults
+from graph_server.ingest.detect import find_format, is_bundled_name, locate
+from graph_server.ingest.write_parquet import SUFFIX as PARQUET
+from graph_server.ingest.write_parquet import refuse_existing, write_parquet
+from local_cloud.load_job import load_job
+from local_cloud.prepare import cut_options, write_cut
+
+READING = ("path", "format", "split_index", "drop_unknown_edges", "allow_pickle", "edge_type", "node_type")
+"""Keys of `dataset` that say how a file is read; all others are policies."""
+
+
+@dataclass(frozen=True)
+class Converted:
+    """num_edges: as they are written; num_bytes: of all files; notes: what was decided, what did not come along."""
+
+    num_nodes: int
+    num_edges: int
+    num_bytes: int
+    notes: tuple[str, ...]
+
+
+def convert(target: str, out: Path, flags: Layer, base_folder: Path) -> Converted:
+    """`target`: as of a training. Raises DatasetError or SpecError; then nothing is written."""
+    path = base_folder / out.expanduser()
+    writers: dict[str, Callable[[ResolvedSpec, Path, Path], tuple[int, int, tuple[str, ...]]]]
+    writers = {PARQUET: _to_parquet, GRAPH_FOLDER: _to_graph_folder}
+    if path.suffix not in writers:
+        raise SpecError(
+            what=f"{out} is the name of no format that is written",
+            why="its ending says what to write",
+            fix=f"name it {path.stem}{PARQUET} for tables, or {path.stem}{GRAPH_FOLDER} for a graph folder",
+        )
+    refuse_existing(path)
+    resolved = load_job(target, flags, base_folder)
+    try:
+        num_nodes, num_edges, notes = writers[path.suffix](resolved, path, base_folder)
+    except OSError as error:
+        raise DatasetError(
+            what=f"{path} cannot be written: {error}",
+            why="the disk is full, or the folder may not be written to",
+            fix="choose another place",
+        ) from error
+    return Converted(num_nodes, num_edges, _size(path), (*notes, *_left_behind(resolved, base_folder)))
+
+
+def _to_parquet(resolved: ResolvedSpec, path: Path, base_folder: Path) -> tuple[int, int, tuple[str, ...]]:
+    _refuse_policies(resolved)
+    options = resolved.spec.dataset
+    source = locate(options, base_folder)
+    raw = find_format(options, source)[1].read(source, options)
+    check_size(raw)
+    check_types(raw, options)
+    write_parquet(raw, path)
+    return raw.num_nodes, raw.num_edges, raw.notes
+
+
+def _to_graph_folder(resolved: ResolvedSpec, path: Path, base_folder: Path) -> tuple[int, int, tuple[str, ...]]:
+    spec = resolved.spec
+    dataset = prepare(spec.dataset, base_folder)
+    programs = derive_programs(spec, num_features=dataset.features.shape[1], num_classes=dataset.num_classes)
+    write_cut(dataset, cut_options(spec, dataset, programs), path)
+    report: dict[str, tuple[str, ...]] = {key: tuple(dataset.report[key]) for key in ("notes", "warnings")}  # type: ignore[arg-type]
+    return dataset.num_nodes, dataset.num_edges, (*report["notes"], *report["warnings"])
+
+
+def _refuse_policies(resolved: ResolvedSpec) -> None:
+    """What was given and would have no effect is refused, never ignored."""
+    reading = {f"dataset.{key}" for key in READING}
+    idle = sorted(key for key in resolved.given - reading if key.partition(".")[0] in ("dataset", "cut", "model"))
+    changed = [key for key in idle if resolved.sources[key].startswith("--")]
+    if changed:
+        raise SpecError(
+            what=f"{', '.join(changed)} would change nothing in a {PARQUET}",
+            why="the tables hold the graph as its file does; policies and cuts are applied when it is trained on",
+            fix=f"give it to dorylus train, or write a {GRAPH_FOLDER}",
+        )
+
+
+def _left_behind(resolved: ResolvedSpec, base_folder: Path) -> tuple[str, ...]:
+    """Settings that the format is known to work with are its reader's, and not part of the data."""
+    options: DatasetSpec = resolved.spec.dataset
+    settings = reader_defaults(options, base_folder).get(resolved.spec.model.name, {})
+    if not settings:
+        return ()
+    known = "bundled" if is_bundled_name(options.path) else "its format"
+    listed = ", ".join(f"{key}: {value}" for key, value in settings.items())
+    return (f"settings known to work with {options.path} ({known}) do not come along: {listed}",)
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
