@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from common.saga.cost import row_bytes, step_cost
 from common.saga.layer import Model
 from common.saga.program import Kind, Programs, Step
+from common.wire.clients import KEPT_VERSIONS
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,16 @@ class Computers:
 
 @dataclass(frozen=True)
 class RunShape:
-    """The passes of a run. `best_is_last`: else the last pass fetches the best weights once more."""
+    """The passes of a run. `best_is_held`: else the last pass fetches the best weights once more."""
 
     num_epochs: int
     num_evaluations: int
-    best_is_last: bool = True
+    best_is_held: bool = True
+
+    @classmethod
+    def of(cls, num_epochs: int, num_evaluations: int, *, best_version: int | None) -> "RunShape":
+        """Of one optimizer step per epoch: who computes still has the newest versions."""
+        return cls(num_epochs, num_evaluations, best_version is None or best_version > num_epochs - KEPT_VERSIONS)
 
 
 def predict_payload(
@@ -130,7 +136,7 @@ def predict_links(programs: Programs, counts: GraphCounts, computers: Computers,
     )
     walked = [(run.num_epochs, train), (run.num_evaluations, evaluate), (1, predict)]
     every_step = [(times, step) for times, steps in walked for step in steps]
-    versions = run.num_epochs + 1 + (not run.best_is_last)
+    versions = run.num_epochs + 1 + (not run.best_is_held)
     constants = _constants(programs, (*programs.train.steps, *programs.evaluate.steps), counts.num_nodes)
     return _by_link(
         computers,

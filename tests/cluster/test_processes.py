@@ -106,7 +106,7 @@ def check_traffic(job: PreparedJob, ran: Ran) -> None:
     to help each other, more."""
     counts = graph_counts(job.folder, job.spec.cluster.num_graph_servers)
     stopped = ran.result.stopped
-    run = RunShape(stopped.last_version, stopped.last_version, stopped.best_version == stopped.last_version)
+    run = RunShape.of(stopped.last_version, stopped.last_version, best_version=stopped.best_version)
     computers = computers_of(job.spec, counts, concurrency=FEW_FUNCTIONS)
     told = ran.result.totals.counts
     busy = told.get("handovers", 0) + told.get("relaunches", 0) + told.get("lost_leases", 0)
