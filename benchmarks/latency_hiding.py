@@ -1,6 +1,6 @@
 """How much of the functions' latency each mode hides.
 
-    python benchmarks/latency_hiding.py [--quick] [--json FILE] [--modes MODE ...]
+    python benchmarks/latency_hiding.py [--quick] [--json FILE] [--modes MODE ...] [--graphs GRAPH ...]
 
 A latency L is added to each tensor task's way between graph server and function, half of it in either direction, and to
 nothing else; functions are warm before the measurement, and all intervals can be away at once. An epoch can not be
@@ -184,6 +184,8 @@ def show(result: Result) -> None:
 def parser() -> argparse.ArgumentParser:
     made = arguments("Latency hiding on the local Lambda service.")
     made.add_argument("--modes", nargs="+", choices=MODES, metavar="MODE", help="of all, or of --quick")
+    names = [case.name for case in CASES]
+    made.add_argument("--graphs", nargs="+", choices=names, metavar="GRAPH", help=f"of {', '.join(names)}")
     return made
 
 
@@ -191,11 +193,13 @@ def main() -> None:
     given = parser().parse_args()
     latencies, window = (QUICK_LATENCIES, QUICK_WINDOW) if given.quick else (LATENCIES, WINDOW)
     modes = given.modes or (QUICK_MODES if given.quick else list(MODES))
-    results = [measure(case, latencies, modes, window) for case in (CASES[:1] if given.quick else CASES)]
-    for result in results:
-        show(result)
-    rows = [row for result in results for row in rows_of(result)]
-    write(given.json, goals_of(results, latencies), rows)
+    cases = [case for case in CASES if case.name in (given.graphs or [CASES[0].name if given.quick else case.name])]
+    results: list[Result] = []
+    for case in cases:
+        results.append(measure(case, latencies, modes, window))
+        show(results[-1])
+        rows = [row for result in results for row in rows_of(result)]
+        write(given.json, goals_of(results, latencies), rows)
 
 
 if __name__ == "__main__":
