@@ -1,6 +1,6 @@
 """How many more epochs staleness costs: epochs until the valid accuracy reaches 98 % of pipe's best.
 
-    python benchmarks/convergence.py [--data FOLDER] [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/convergence.py [--data FOLDER] [--only WORD ...] [--quick] [--json FILE] [--plot FILE]
 
 The accuracy is that of the training's own forward, dropout on, mean of five epochs: the same in every mode, and no
 evaluation interrupts a run. Pipe runs to its end and sets the target, seed by seed; the others run until they reach it.
@@ -202,6 +202,7 @@ def rows_of(result: Result) -> list[dict[str, object]]:
 def parser() -> argparse.ArgumentParser:
     made = arguments("Epochs until the accuracy is there, by mode.")
     made.add_argument("--data", type=Path, default=default_folder(), metavar="FOLDER")
+    made.add_argument("--only", nargs="+", default=[], metavar="WORD", help="graphs or models, such as Cora gcn")
     made.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves there (.svg, .png)")
     return made
 
@@ -209,12 +210,21 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     given = parser().parse_args()
     chosen, seeds = (quick_cases(), range(1)) if given.quick else (cases(given.data), range(5))
-    results = measure(chosen, seeds)
+    results: list[Result] = []
+    for case in _of(chosen, given.only):
+        results += measure([case], seeds)
+        print(table(results[-1:]))
+        write(given.json, goals_of(results), [row for result in results for row in rows_of(result)])
     print(table(results))
     if given.plot is not None:
         drawn = {r.case.name: {mode: r.runs[mode][0].curve for mode in SHOWN} for r in results if r.runs["pipe"]}
         plot(drawn, SHARE_OF_BEST, given.plot)
-    write(given.json, goals_of(results), [row for result in results for row in rows_of(result)])
+
+
+def _of(chosen: Sequence[Case], words: Sequence[str]) -> list[Case]:
+    graphs, models = {case.graph for case in chosen}, {case.model for case in chosen}
+    wanted = set(words) & graphs or graphs, set(words) & models or models
+    return [case for case in chosen if case.graph in wanted[0] and case.model in wanted[1]]
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class ParameterClient:
         self._peers = [f"parameter{n}" for n in range(num_parameter_servers)]
         self._weights: dict[int, dict[str, Array]] = {}
         """By version; of those a few, for in async tasks of several are about."""
-        self._fetching: dict[int, asyncio.Task[dict[str, Array]]] = {}
+        self._fetching: dict[int, _Fetch] = {}
 
     async def weights(self, version: int) -> tuple[Mapping[str, Array], int]:
         """All parameters of a version, and how many bytes were fetched for it now (0: they were here)."""
@@ -36,8 +36,8 @@ class ParameterClient:
         # One version may have to wait for gradients that come of tasks with another, so no fetch waits for another.
         is_first = version not in self._fetching
         if is_first:
-            self._fetching[version] = asyncio.create_task(self._fetch(version))
-        weights = await asyncio.shield(self._fetching[version])
+            self._fetching[version] = _Fetch(asyncio.create_task(self._fetch(version)))
+        weights = await self._fetching[version].result()
         return weights, sum(array.nbytes for array in weights.values()) if is_first else 0
 
     def remember(self, version: int, weights: Mapping[str, Array]) -> None:
@@ -130,6 +130,22 @@ class ParameterClient:
         message = messages.PullWeights(self._generation, version)
         reply, buffers = await self._channel.request(peer, message, deadline=REQUEST_SECONDS)
         return dict(zip(expect(reply, messages.Weights).names, buffers, strict=True))
+
+
+class _Fetch:
+    """A request that several wait for; when nobody does any more, it ends."""
+
+    def __init__(self, task: asyncio.Task[dict[str, Array]]) -> None:
+        self._task, self._waiting = task, 0
+
+    async def result(self) -> dict[str, Array]:
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self._task)
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._task.done():
+                self._task.cancel()
 
 
 class GraphClient:

@@ -105,6 +105,26 @@ def test_a_version_that_is_not_there_yet_holds_up_no_other():
     assert run(ask) == [nbytes, nbytes, 0]
 
 
+def test_a_fetch_that_nobody_waits_for_any_more_ends():
+    class Never(Shard):
+        async def answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def ask() -> set[asyncio.Task[Any]]:
+        client = clients(Never(0, 1))
+        before = asyncio.all_tasks()
+        asking = [asyncio.create_task(client.weights(2)) for _ in range(2)]
+        for task in asking:
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.wait(asking)
+        await asyncio.sleep(0.01)
+        return asyncio.all_tasks() - before
+
+    assert run(ask) == set()
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_gradients_go_to_every_shard_with_or_without_rows(count: int):
     shards = [Shard(number, count) for number in range(count)]
