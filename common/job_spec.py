@@ -269,7 +269,8 @@ class BackendSpec(Group):
     lease_seconds: Annotated[int, Whole(1, 840)] = 240
     """A lease ends after this. Far below Lambda's 900 s, below every idle time-out on the way."""
     lease_idle_ms: Annotated[int | Literal["auto"], Whole(0, words=("auto",))] = "auto"
-    """A lease without tasks ends after this; auto: when sending its constants again would be faster."""
+    """A lease without tasks lives at least so long, and longer if a cold start with its constants sent again would
+    take longer."""
     relaunch_ratio: Annotated[float, Real(above=1)] = 5.0
     """A task is relaunched after this many times its usual time."""
     relaunch_floor_ms: Annotated[int, Whole(0)] = 500
