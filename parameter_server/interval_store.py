@@ -79,15 +79,17 @@ class IntervalWeightStore(WeightStore):
             return Pushed.TOO_LATE
         self._check_identity(key)
         whose, known = (key.interval, key.pass_.epoch), self._gradients.get((key.interval, key.pass_.epoch), {})
-        if key.pass_.epoch <= self._stepped[key.interval] or key.parameter in known:
+        if key.pass_.epoch <= self._stepped[key.interval]:
             return Pushed.REPEATED
-        self._check_gradient(key, gradient)
-        self._stages[key.parameter] = key.stage
-        self._gradients[whose] = {**known, key.parameter: np.array(gradient)}
-        if self._steps.leads and self._is_complete(*whose):
-            self._give_place(Place(*whose, begins=False))
+        fresh = key.parameter not in known
+        if fresh:
+            self._check_gradient(key, gradient)
+            self._stages[key.parameter] = key.stage
+            self._gradients[whose] = {**known, key.parameter: np.array(gradient)}
+            if self._steps.leads and self._is_complete(*whose):
+                self._give_place(Place(*whose, begins=False))
         self._advance()
-        return Pushed.ACCEPTED
+        return Pushed.ACCEPTED if fresh else Pushed.REPEATED
 
     # ---- the line
 
@@ -128,20 +130,26 @@ class IntervalWeightStore(WeightStore):
 
     def _advance(self) -> None:
         while self._line and (self._line[0].begins or self._is_complete(self._line[0].interval, self._line[0].epoch)):
-            place = self._line.popleft()
+            place = self._line[0]
             if place.begins:
                 self._pins[place.interval] = self._version
                 self._forget()
             else:
                 self._take_step(place)
+            self._line.popleft()
 
     def _take_step(self, place: Place) -> None:
-        gradients, scale = self._gradients.pop((place.interval, place.epoch)), self._steps.scales[place.interval]
+        """If it is refused, nothing has changed, and whoever repeats a push hears the same."""
+        whose, scale = (place.interval, place.epoch), self._steps.scales[place.interval]
+        if scale:
+            scaled = {
+                name: (array.astype(np.float64) * scale).astype(array.dtype)
+                for name, array in self._gradients[whose].items()
+            }
+            self._make_next_version(self._steps.optimizer, scaled, f"train {place.epoch} of interval {place.interval}")
+        del self._gradients[whose]
         self._stepped[place.interval] = place.epoch
         self._epoch = min(self._stepped)
-        if scale:
-            scaled = {name: (array.astype(np.float64) * scale).astype(array.dtype) for name, array in gradients.items()}
-            self._make_next_version(self._steps.optimizer, scaled, f"train {place.epoch} of interval {place.interval}")
 
     def _is_complete(self, interval: int, epoch: int) -> bool:
         return self._gradients.get((interval, epoch), {}).keys() == self._states.keys()

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from common.errors import ScheduleError
+from common.errors import ScheduleError, TensorTaskError
 from common.passes import Pass, PassKind
 from common.sharding import join, shard
 from parameter_server.interval_store import IntervalSteps, IntervalWeightStore, Place
@@ -57,6 +57,16 @@ def test_a_repeat_counts_once_before_and_after_its_step():
     for parameter in WEIGHTS:
         assert target.push(key(0, parameter), gradient(0, parameter)) is Pushed.REPEATED
     assert target.version == 1
+
+
+def test_a_step_that_is_not_finite_is_refused_again_and_again():
+    target = store(optimizer=Sgd(1e38))
+    target.push(key(2, "0.W"), 1e30 * gradient(2, "0.W"))
+    for _ in range(2):
+        with pytest.raises(TensorTaskError) as caught:
+            target.push(key(2, "1.b"), 1e30 * gradient(2, "1.b"))
+        assert "weight 0.W after train 1 of interval 2: 12 of 12 values are not finite" in str(caught.value)
+        assert target.version == 0
 
 
 def test_an_interval_without_train_vertices_makes_no_step():
