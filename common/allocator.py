@@ -1,7 +1,7 @@
 """How glibc's malloc is set in every role and function: freed arrays are kept for the next ones, not given back.
 
-By default each array above 128 kB is mapped and unmapped anew, and the kernel zeroes its pages every time: a tensor
-task that makes a dozen of them spends a quarter of its time there. Other systems ignore these variables.
+By default each array above 128 kB is mapped and unmapped anew, and the kernel zeroes its pages every time; a tensor
+task makes a dozen of them. Other systems ignore these variables.
 """
 
 from collections.abc import Mapping
