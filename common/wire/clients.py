@@ -26,7 +26,7 @@ class ParameterClient:
         self._channel, self._generation = channel, generation
         self._peers = [f"parameter{n}" for n in range(num_parameter_servers)]
         self._weights: dict[int, dict[str, Array]] = {}
-        """By version; of those a few, for in async tasks of several are about."""
+        """By version, in the order in which they came; a few, for in async tasks of several are about."""
         self._fetching: dict[int, _Fetch] = {}
 
     async def weights(self, version: int) -> tuple[Mapping[str, Array], int]:
@@ -44,7 +44,8 @@ class ParameterClient:
         """Weights a warm container kept: they need not be fetched again."""
         self._weights[version] = dict(weights)
         while len(self._weights) > KEPT_VERSIONS:
-            del self._weights[min(self._weights)]
+            # the oldest here, not the oldest version: predictions ask for one that is long past
+            del self._weights[next(iter(self._weights))]
 
     def remembered(self) -> tuple[int, dict[str, Array]]:
         """The newest, to be kept in a warm container. Version -1: none was fetched."""

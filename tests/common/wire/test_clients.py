@@ -84,6 +84,17 @@ def test_a_version_is_fetched_once_however_many_ask_for_it():
     assert one.heard == [messages.PullWeights(1, 1), messages.PullWeights(1, 2)]
 
 
+def test_a_version_that_is_long_past_is_fetched_once_too():
+    """The best weights, for the predictions."""
+
+    async def ask() -> list[int]:
+        client = clients(Shard(0, 1))
+        return [(await client.weights(version))[1] for version in (7, 8, 9, 2, 2, 9)]
+
+    nbytes = sum(array.nbytes for array in WEIGHTS.values())
+    assert run(ask) == [nbytes, nbytes, nbytes, nbytes, 0, 0]
+
+
 def test_a_version_that_is_not_there_yet_holds_up_no_other():
     class Late(Shard):
         made = asyncio.Event()
