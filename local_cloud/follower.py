@@ -23,8 +23,8 @@ from local_cloud.generations import Origin
 from local_cloud.lambda_process import LambdaProcess
 from local_cloud.prepare import PreparedJob
 from local_cloud.run_result import Load, RunResult, Totals, Watch
+from parameter_server.clock_events import ClockState, Stopped
 from parameter_server.epoch_metrics import EpochMetrics
-from parameter_server.training_clock import ClockState, Stopped
 
 RESULT_SECONDS = 120.0
 EPOCH_SECONDS = 24 * 3600.0

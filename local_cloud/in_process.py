@@ -31,9 +31,9 @@ from local_cloud.run_result import Load, RunResult, Totals, Watch
 from parameter_server.assemble import checkpoint_place, training_clock, weight_store
 from parameter_server.checkpoint import read_checkpoint
 from parameter_server.checkpoint_keeper import CheckpointKeeper
+from parameter_server.clock_events import ClockState, Stopped
 from parameter_server.clock_keeper import ClockKeeper
 from parameter_server.server import ParameterServer, ShardPlace
-from parameter_server.training_clock import ClockState, Stopped
 from parameter_server.weight_store import WeightStore
 
 __all__ = ["LAUNCHER", "RunResult", "Watch", "first_error", "run_in_process"]

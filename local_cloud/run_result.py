@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from common.saga.arrays import Array
 from common.trace import LeaseDecision, StepRecord
 from common.wire.channel import Traffic
+from parameter_server.clock_events import Stopped
 from parameter_server.epoch_metrics import EpochMetrics
-from parameter_server.training_clock import Stopped
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ from common.sharding import shard
 from parameter_server.checkpoint import Checkpoint, CheckpointFolder
 from parameter_server.checkpoint_files import shard_state
 from parameter_server.checkpoint_keeper import CheckpointPlace
+from parameter_server.clock_events import ClockSettings, check_valid_mask
 from parameter_server.initial_weights import initial_weights
 from parameter_server.interval_store import IntervalSteps, IntervalWeightStore
 from parameter_server.optimizers import Optimizer, make_optimizer
 from parameter_server.same_job import job_record
 from parameter_server.saved_state import Resumed
-from parameter_server.training_clock import ClockSettings, TrainingClock, check_valid_mask
+from parameter_server.training_clock import TrainingClock
 from parameter_server.weight_store import WeightStore
 
 EVAL_FREQUENCY = {"sync": 1, "pipe": 1, "async": 10}

@@ -25,24 +25,11 @@ from parameter_server.clock_events import (
     IntervalsMayBegin,
     PassOpened,
     Stopped,
-    check_valid_mask,
 )
 from parameter_server.epoch_gate import EpochGate, Sums
 from parameter_server.epoch_metrics import EpochMetrics, accuracy, training_loss
 from parameter_server.saved_state import ClockRecord
 from parameter_server.tree_sum import sum_by_name
-
-__all__ = [
-    "BestChanged",
-    "ClockEvent",
-    "ClockSettings",
-    "ClockState",
-    "EpochEnded",
-    "PassOpened",
-    "Stopped",
-    "TrainingClock",
-    "check_valid_mask",
-]
 
 
 class Move(enum.Enum):

@@ -19,7 +19,7 @@ from local_cloud.in_process import run_in_process
 from local_cloud.observer import Silent
 from local_cloud.prepare import PreparedJob, prepare_job
 from local_cloud.run_result import RunResult, Watch
-from parameter_server.training_clock import ClockState
+from parameter_server.clock_events import ClockState
 from tests.graph_server.shells import threads_left
 from tests.local_cloud.jobs import ROOT, load_my_graph
 

@@ -11,11 +11,12 @@ from common.saga.arrays import Array
 from common.wire import messages
 from common.wire.channel import InMemoryNetwork, Reply, refusing
 from common.wire.clients import ParameterClient
+from parameter_server.clock_events import ClockSettings
 from parameter_server.clock_keeper import ClockKeeper
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.optimizers import Sgd
 from parameter_server.server import ParameterServer
-from parameter_server.training_clock import ClockSettings, TrainingClock
+from parameter_server.training_clock import TrainingClock
 from parameter_server.weight_store import WeightStore
 
 GENERATION, NUM_INTERVALS = 2, 2

@@ -8,8 +8,8 @@ from common.errors import RequestRefused, ScheduleError
 from common.passes import evaluate, predict, train
 from common.wire import messages
 from common.wire.clients import ParameterClient
+from parameter_server.clock_events import ClockState
 from parameter_server.epoch_metrics import EpochMetrics
-from parameter_server.training_clock import ClockState
 from tests.parameter_server.small_cluster import (
     COUNTS,
     GENERATION,

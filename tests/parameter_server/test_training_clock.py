@@ -9,19 +9,17 @@ from hypothesis import strategies as st
 from common import passes
 from common.errors import ScheduleError, SpecError
 from common.passes import PassKind
-from parameter_server.epoch_metrics import EpochMetrics
-from parameter_server.training_clock import (
-    TRANSITIONS,
+from parameter_server.clock_events import (
     BestChanged,
     ClockSettings,
     ClockState,
     EpochEnded,
-    Move,
     PassOpened,
     Stopped,
-    TrainingClock,
     check_valid_mask,
 )
+from parameter_server.epoch_metrics import EpochMetrics
+from parameter_server.training_clock import TRANSITIONS, Move, TrainingClock
 
 NUM_VALID = 100
 
