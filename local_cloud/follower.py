@@ -110,7 +110,8 @@ class Follower:
         with contextlib.suppress(DorylusError, TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
                 await asyncio.gather(self._tell_weights(), self._collect_from(self._parameter))
-        for status in self._status.values():  # a graph server reports at the end only, and there is none now
+        # Graph servers report at the end only: without one, what they told last has to do.
+        for status in () if self._reports.intervals else self._status.values():
             self._reports.add(messages.RoleReport(status.payload, status.overhead, status.counts))
 
     async def _tell_weights(self) -> None:
