@@ -1,6 +1,6 @@
 """How many more epochs staleness costs: epochs until the valid accuracy reaches 98 % of pipe's best.
 
-    python benchmarks/convergence.py [--data FOLDER] [--only WORD ...] [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/convergence.py [--data FOLDER] [--only WORD ...] [--jobs N] [--quick] [--json FILE] [--plot FILE]
 
 The accuracy is that of the training's own forward, dropout on, mean of five epochs: the same in every mode, and no
 evaluation interrupts a run. Pipe runs to its end and sets the target, seed by seed; the others run until they reach it.
@@ -17,7 +17,7 @@ stands in for the one, and the other is left out. --quick: Cora and a small bloc
 import argparse
 import multiprocessing
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,15 +145,18 @@ def train(job: PreparedJob, target: float | None, faults: Faults | None = None) 
     return Curve(tuple(accuracies), dict(result.totals.counts))
 
 
-def measure(chosen: Sequence[Case], seeds: range) -> list[Result]:
+def measure(chosen: Sequence[Case], seeds: range, jobs: int) -> Iterator[Result]:
+    """One result after the other, as they come; `jobs` seeds at a time."""
     there = [case for case in chosen if case.target is not None]
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        each = pool.starmap(converge, [(case, seed) for case in there for seed in seeds], chunksize=1)
-    runs = {case.name: each[n * len(seeds) : (n + 1) * len(seeds)] for n, case in enumerate(there)}
-    return [
-        Result(case, {mode: [of_seed[mode] for of_seed in runs.get(case.name, ())] for mode in SHOWN})
-        for case in chosen
-    ]
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        each = pool.imap(_converge, [(case, seed) for case in there for seed in seeds])
+        for case in chosen:
+            of_seed = [next(each) for _ in seeds] if case.target is not None else []
+            yield Result(case, {mode: [runs[mode] for runs in of_seed] for mode in SHOWN})
+
+
+def _converge(of: tuple[Case, int]) -> dict[str, Run]:
+    return converge(*of)
 
 
 def table(results: Sequence[Result]) -> str:
@@ -203,6 +206,7 @@ def parser() -> argparse.ArgumentParser:
     made = arguments("Epochs until the accuracy is there, by mode.")
     made.add_argument("--data", type=Path, default=default_folder(), metavar="FOLDER")
     made.add_argument("--only", nargs="+", default=[], metavar="WORD", help="graphs or models, such as Cora gcn")
+    made.add_argument("--jobs", type=int, default=2, metavar="N", help="seeds trained at a time, on a core each (2)")
     made.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves there (.svg, .png)")
     return made
 
@@ -211,14 +215,20 @@ def main() -> None:
     given = parser().parse_args()
     chosen, seeds = (quick_cases(), range(1)) if given.quick else (cases(given.data), range(5))
     results: list[Result] = []
-    for case in _of(chosen, given.only):
-        results += measure([case], seeds)
-        print(table(results[-1:]))
+    for result in measure(_of(chosen, given.only), seeds, given.jobs):
+        results.append(result)
+        print(table([result]), flush=True)
         write(given.json, goals_of(results), [row for result in results for row in rows_of(result)])
+        if given.plot is not None:
+            draw(results, given.plot)
     print(table(results))
-    if given.plot is not None:
-        drawn = {r.case.name: {mode: r.runs[mode][0].curve for mode in SHOWN} for r in results if r.runs["pipe"]}
-        plot(drawn, SHARE_OF_BEST, given.plot)
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """The first seed's curves."""
+    panels = {r.case.name: {mode: r.runs[mode][0].curve for mode in SHOWN} for r in results if r.runs["pipe"]}
+    if panels:
+        plot(panels, SHARE_OF_BEST, path)
 
 
 def _of(chosen: Sequence[Case], words: Sequence[str]) -> list[Case]:

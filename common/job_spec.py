@@ -264,7 +264,7 @@ class BackendSpec(Group):
     """Leases at the most, per job."""
     memory_mb: Annotated[int, Whole(128, 10240)] = 1769
     """Memory of a function, which sets its share of a CPU: 1769 MB is one."""
-    lease_max_tasks: Annotated[int, Whole(1)] = 64
+    lease_max_tasks: Annotated[int, Whole(1)] = 10_000
     """A lease ends after so many tasks; 1 is the paper's one task per invocation."""
     lease_seconds: Annotated[int, Whole(1, 840)] = 240
     """A lease ends after this. Far below Lambda's 900 s, below every idle time-out on the way."""

@@ -19,8 +19,8 @@ PATIENCE_SECONDS = 0.1
 LOSSES_PER_LAMBDA = 10
 
 
-def lease_settings(spec: JobSpec, *, num_own: int, concurrency: int) -> LeaseSettings:
-    """`num_own`: intervals of this graph server; `concurrency`: invocations it may have in flight."""
+def lease_settings(spec: JobSpec, *, num_own: int, concurrency: int, number: int = 0) -> LeaseSettings:
+    """Of graph server `number`. `num_own`: its intervals; `concurrency`: invocations it may have in flight."""
     backend, servers = spec.backend, spec.cluster.num_graph_servers
     late = LateAfter(backend.relaunch_ratio, backend.relaunch_floor_ms / 1000, FIRST_TASK_SECONDS)
     most = min(num_own, max(1, backend.max_lambdas // servers), max(1, concurrency))
@@ -36,6 +36,7 @@ def lease_settings(spec: JobSpec, *, num_own: int, concurrency: int) -> LeaseSet
         idle=IdleAfter(idle_floor_seconds(spec), COLD_START_SECONDS),
         least=least,
         most=most,
+        phase=number / servers,
         open_after_seconds=PATIENCE_SECONDS if backend.name == "hybrid" else 0.0,
     )
 

@@ -108,7 +108,9 @@ class GraphRole:
         # Here, not above: AWS's client takes a second to load, and on its own cores a graph server needs none.
         from graph_server.function_invoker import FunctionInvoker
 
-        leases = lease_settings(self._spec, num_own=len(partition.own), concurrency=place.concurrency)
+        leases = lease_settings(
+            self._spec, num_own=len(partition.own), concurrency=place.concurrency, number=self._start.number
+        )
         async with FunctionInvoker(
             place,
             lambda lease: self._ticket(lease, book),

@@ -30,7 +30,7 @@ from graph_server.schedule.lease_events import (
     Send,
     TaskKey,
 )
-from graph_server.schedule.lease_records import HeldTask, LeaseRecord, Phase, TaskRecord
+from graph_server.schedule.lease_records import HeldTask, LeaseRecord, Phase, TaskRecord, share_of_time
 from graph_server.schedule.loss_limit import LossLimit
 from graph_server.schedule.stragglers import TaskTimes
 from graph_server.schedule.token_bucket import TokenBucket
@@ -86,7 +86,7 @@ class LeaseBook:
         book = self._leases.get(lease)
         if book is None:
             return []
-        book.slots += 1
+        book.slots, book.has_asked, book.is_silent = book.slots + 1, True, False
         if book.phase is Phase.ENDING:
             return self._dismiss(book, "no more tasks")
         return [*self._serve(book, now), *self._go_on(None, now)]
@@ -135,10 +135,10 @@ class LeaseBook:
         """Time has passed: relaunch what is late, end leases that are old or idle, let others adopt what waits long."""
         commands: list[LeaseCommand] = []
         for book in self._leases.values():
-            if book.phase is Phase.LIVE and now - book.since >= self._settings.seconds:
+            if book.phase is Phase.LIVE and now - book.since >= self._settings.seconds * book.share_of_time:
                 commands += self._end(book, "its time is over", now)
             self._relaunch(book, now)
-            keeps_waiting = book.phase is not Phase.LIVE and not book.in_hand
+            keeps_waiting = (book.phase is not Phase.LIVE or not book.has_asked) and not book.in_hand
             book.is_silent = keeps_waiting and now - book.since > self._settings.late.prior_seconds
         for key in list(self._waiting.values()):
             commands += self._adopt(key, now)
@@ -168,7 +168,7 @@ class LeaseBook:
         return LeaseLoad(
             waiting=len(self._waiting),
             opening=sum(book.is_coming for book in books),
-            live=sum(book.phase is not Phase.OPENING for book in books),
+            live=sum(book.phase is not Phase.OPENING and book.has_asked for book in books),
             in_hand=in_hand,
             slots=in_hand + empty,
         )
@@ -321,7 +321,9 @@ class LeaseBook:
         most = max(self._target, self._settings.target, self._settings.most)
         room = MOST_LEASES * most - len(self._leases)
         while len(commands) < min(wanted, room) and self._bucket.take(now):
-            self._leases[self._numbers] = LeaseRecord(self._numbers, now, now)
+            self._leases[self._numbers] = LeaseRecord(
+                self._numbers, now, now, share_of_time(self._numbers, self._settings.phase)
+            )
             commands.append(Open(self._numbers))
             self._numbers += 1
             self.counts.leases += 1

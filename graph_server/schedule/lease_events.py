@@ -23,6 +23,7 @@ class LeaseSettings:
     """Leases wanted while there is work; at first, where their number is tuned."""
     max_tasks: int
     seconds: float
+    """At the most: some end earlier, so that not all end together."""
     late: LateAfter
     max_losses: int
     """In LOSS_WINDOW_SECONDS; one more ends the job."""
@@ -34,6 +35,8 @@ class LeaseSettings:
     """Bounds of a tuned target."""
     most: int = 0
     """0: it is not tuned."""
+    phase: float = 0.0
+    """From 0 to 1, another one for each graph server: when its leases end among those of the others."""
     open_after_seconds: float = 0.0
     """Leases are opened for tasks that have waited so long: somebody else may take them before."""
 

@@ -5,6 +5,16 @@ from dataclasses import dataclass, field
 
 from graph_server.schedule.lease_events import TaskKey
 
+SPREAD = 0.25
+GOLDEN = 0.618034
+"""Multiples of it, modulo 1, are spread evenly, however many there are."""
+
+
+def share_of_time(number: int, phase: float) -> float:
+    """How much of the time that a lease may live it does: from 1 - SPREAD to 1, for each another. Ending together, they
+    would leave everything waiting, and start again in each other's containers, without the constants."""
+    return 1 - SPREAD * ((number * GOLDEN + phase) % 1)
+
 
 class Phase(enum.Enum):
     OPENING = "invoked, not heard of"
@@ -28,9 +38,13 @@ class LeaseRecord:
     """When its phase began."""
     idle_since: float
     """When it last had something in hand, or began to live."""
+    share_of_time: float
+    """That it may live."""
     phase: Phase = Phase.OPENING
     slots: int = 0
     """That ask for a task now."""
+    has_asked: bool = False
+    """Else it is still on its way: between its hello and its first question lies another message."""
     served: int = 0
     owns: set[int] = field(default_factory=set)
     in_hand: dict[TaskKey, HeldTask] = field(default_factory=dict)
@@ -48,7 +62,8 @@ class LeaseRecord:
 
     @property
     def is_coming(self) -> bool:
-        return self.phase is Phase.OPENING and not self.is_silent
+        on_its_way = self.phase is Phase.OPENING or (self.phase is Phase.LIVE and not self.has_asked)
+        return on_its_way and not self.is_silent
 
     @property
     def stays(self) -> bool:

@@ -42,7 +42,6 @@ class Case:
             "backend.name": self.backend,
             "backend.relaunch_floor_ms": "60000",
             "backend.lease_idle_ms": "60000",
-            "backend.lease_max_tasks": "10000",  # a successor may start in a container without the constants
         }
 
     @property

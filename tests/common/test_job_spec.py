@@ -67,7 +67,7 @@ DEFAULTS = {
     "backend.min_lambdas": 1,
     "backend.max_lambdas": 100,
     "backend.memory_mb": 1769,
-    "backend.lease_max_tasks": 64,
+    "backend.lease_max_tasks": 10_000,
     "backend.lease_seconds": 240,
     "backend.lease_idle_ms": "auto",
     "backend.relaunch_ratio": 5,

@@ -1,5 +1,7 @@
 """No task is lost, whatever happens to functions, and each is done once; and which lease gets what, and how many."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,7 +149,10 @@ def test_nothing_is_adopted_while_others_are_about_to_come():
     assert sent(live(book, 0)) == [(0, 0)]
     finish(book, 0, task(0), 0.1)
     assert sent(book.tick(19.0)) == []
-    assert sent(book.hello(1, (), 19.5) + book.ask(1, 19.5)) == [(1, 1)]
+    assert book.hello(1, (), 19.5) == []
+    assert sent(book.tick(19.6)) == [], "it lives, but what it asks is still on its way"
+    assert sent(book.ask(1, 19.7)) == [(1, 1)]
+    assert book.counts.handovers == 0
 
 
 def test_who_comes_late_gets_what_is_above_the_share_of_others():
@@ -203,6 +208,22 @@ def test_a_lease_whose_time_is_over_gets_no_more():
     assert book.add(task(1), 10.1) == []
     assert finish(book, 0, task(0), 10.2) == [End(0, "no more tasks")]
     assert opened(book.closed(0, 10.3, lost=False)) == [1]
+
+
+def test_leases_that_began_together_end_one_after_another():
+    book = book_of(intervals=8, target=8, seconds=100.0)
+    for interval in range(8):
+        book.add(task(interval), 0.0)
+    for lease in range(8):
+        live(book, lease)
+    ends = {}
+    for now in range(50, 101):
+        ends |= {c.lease: now for c in book.tick(float(now)) if isinstance(c, End)}
+    each = sorted(ends.values())
+    assert len(each) == 8
+    assert each[0] >= 75
+    assert each[-1] == 100
+    assert min(late - early for early, late in pairwise(each)) >= 1
 
 
 def test_its_time_begins_with_its_hello():

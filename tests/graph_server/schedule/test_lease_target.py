@@ -149,8 +149,10 @@ def test_while_others_are_on_their_way_nobody_is_idle():
     finish(book, 0, task(1, 2), 3.3)
     assert ended(book.tick(15.0)) == []
     book.hello(2, (), 15.1)
+    assert ended(book.tick(16.0)) == [], "it has not asked yet"
+    book.ask(2, 16.1)
     assert ended(book.tick(17.0)) == []
-    assert ended(book.tick(29.0)) == [0]
+    assert ended(book.tick(30.0)) == [0, 2]
 
 
 def test_an_ended_idle_lease_is_opened_again_when_there_is_work():
