@@ -37,6 +37,7 @@ def test_the_median_counts_what_never_got_there_as_endless():
     assert (found.median("pipe"), found.median("async s=0"), found.median("async s=1")) == (20, 22, None)
     assert found.ratio("async s=0") == pytest.approx(1.1)
     assert found.ratio("async s=1") is None
+    assert found.paired("async s=0") == pytest.approx(2.0), "2, never, 22 / 30"
 
 
 def test_goals_are_ratios_to_pipe():
@@ -51,7 +52,7 @@ def test_the_table_says_epochs_ratios_and_ages():
     absent = Result(Case("PubMed", "gat", None, 9))
     lines = table([result(pipe=[20], s0=[20], s1=[30], s2=[None]), absent]).splitlines()
     ages = "8.0% / 2.0% / 60.0% / 30.0% / 0.0%"
-    assert lines[2] == f"| Cora, gcn | 20 | 20 (1.00) | 30 (1.50) | not reached | {ages} |"
+    assert lines[2] == f"| Cora, gcn | 20 | 20 (1.00, 1.00) | 30 (1.50, 1.50) | not reached | {ages} |"
     assert lines[3] == "| PubMed, gat | no data | no data | no data | no data | 0.0% / 0.0% / 0.0% / 0.0% / 0.0% |"
 
 
