@@ -6,6 +6,7 @@ Sources
   EC2      AWS Price List API of 2026-02-09, Linux, shared tenancy, as listed in aws/karpenter-provider-aws,
            pkg/providers/pricing/zz_generated.pricing_aws.go
   traffic  https://aws.amazon.com/ec2/pricing/on-demand/, "Data transfer within the same AWS Region", read 2026
+  endpoint https://aws.amazon.com/privatelink/pricing/, interface endpoints, first tier
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ class PriceTable:
     families: Mapping[str, Family]
     across_zones_gb: float
     """Per GB that leaves an availability zone for another one of the region, and again where it enters."""
+    interface_endpoint_hour: float
+    """Per endpoint and availability zone, used or not. Gateway endpoints and egress-only gateways cost nothing."""
 
 
 _SMALL = ("large", "xlarge", "2xlarge", "4xlarge")
@@ -87,6 +90,7 @@ US_EAST_1 = PriceTable(
         }
     ),
     across_zones_gb=0.01,
+    interface_endpoint_hour=0.01,
 )
 
 TABLES: Mapping[str, PriceTable] = MappingProxyType({US_EAST_1.region: US_EAST_1})

@@ -5,7 +5,7 @@ order, without the schema's. All that is wrong is said at once, with key, value,
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,9 +58,13 @@ def resolve(layers: Sequence[Layer]) -> ResolvedSpec:
     return ResolvedSpec(spec, resolved.sources, (*_aliases(settings), *notes, *_idle(resolved)), given)
 
 
-def refuse_unbuilt(resolved: ResolvedSpec) -> None:
-    """Raise SpecError for every key that somebody set and this version cannot honour; defaults pass."""
-    refused = [row for row in UNBUILT if row.key in resolved.given and row.refuses(resolved.value(row.key))]
+def refuse_unbuilt(resolved: ResolvedSpec, *, built: Collection[str] = ()) -> None:
+    """Raise SpecError for every key that somebody set and this version cannot honour; defaults pass.
+
+    built   keys that can be honoured where this job will run
+    """
+    rows = [row for row in UNBUILT if row.key in resolved.given and row.key not in built]
+    refused = [row for row in rows if row.refuses(resolved.value(row.key))]
     if refused:
         raise _joined([_not_yet(row, resolved) for row in refused])
 
