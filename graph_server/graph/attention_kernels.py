@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Edge softmax attention, fused: no per-edge buffer. Forward gathers [z | s] over in-edges, backward [g | g·out | t |
 logsumexp] over out-edges; both walk the edges of a row in order and add one by one.
 
@@ -5,94 +6,45 @@ Per head, with e = leaky(s_u + t_v), m the attention dropout of the edge (0 or i
   forward    out_v = sum of a·m·z_u     q_v = sum of a·m·l'·z_u     q1_v = sum of a·l'     a = exp(e - logsumexp_v)
   backward   dz_u = sum of a·m·g_v      ds_u = z_u · (sum of a·m·l'·g_v) - sum of a·l'·(g·out)_v
              dt_v = g_v · q_v - (g·out)_v · q1_v
-Self loops come last. exp and log are one function each for every path: this file holds them, for numba's cache only
-notices edits in a kernel's own file. Constants bear the array's dtype: with a bare 0 or 1 numba widens float32 to
-float64. Source: Velickovic et al. 2018; the sums q and q1 avoid a second walk.
+Self loops come last. A first walk finds the row's largest score, so nothing overflows. A call takes heads together as
+long as their sums fit into registers, or a part of one wide head; each head's and column's numbers are the same however
+they are grouped. Source: Velickovic et al. 2018; the sums q and q1 avoid a second walk backwards.
 """
 
-import math
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba.extending import register_jitable
 
-_LOG2E = np.float32(1.44269504)
-_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
-_LOWEST, _HIGHEST = np.float32(-87.0), np.float32(88.0)
-_ROUND = np.float32(12582912.0)  # 1.5 · 2^23: adding and subtracting it rounds to the nearest integer
-_POWERS = np.ldexp(np.ones(255, np.float32), np.arange(-127, 128, dtype=np.int32))
-_HALF, _ONE, _SQRT_HALF = np.float32(0.5), np.float32(1), np.float32(0.707106781)
+from common.saga.masks import ATTENTION_HEADS_PER_KEY
+from graph_server.graph.compiling import kernel
+from graph_server.graph.exponential import exp, log
+from graph_server.graph.vectors import (
+    add_columns,
+    at,
+    load,
+    maximum,
+    minimum,
+    prefetch,
+    spread,
+    store,
+    where_byte,
+    where_positive,
+    zeros,
+)
 
-_E0, _E1, _E2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
-_E3, _E4, _E5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
-_L0, _L1, _L2 = np.float32(7.0376836292e-2), np.float32(-1.1514610310e-1), np.float32(1.1676998740e-1)
-_L3, _L4, _L5 = np.float32(-1.2420140846e-1), np.float32(1.4249322787e-1), np.float32(-1.6668057665e-1)
-_L6, _L7, _L8 = np.float32(2.0000714765e-1), np.float32(-2.4999993993e-1), np.float32(3.3333331174e-1)
+COLUMNS = 128
+"""Of one group of heads: with two sums per column they take half the registers of AVX-512."""
+AHEAD = 8
+"""Edges between a prefetch and its use."""
 
 _GOLDEN, _MIX1, _MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _BYTE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(255)
 
 
-def exp(x):
-    """e^x; a float32 below -87 gives e^-87, about 1e-38, above 88 e^88. Cephes' expf, each step rounded to float32.
-
-    float64 arguments, which only gradient checks pass, go to the C library.
-    """
-    return _exp32(x) if isinstance(x, np.float32) else math.exp(x)
-
-
-def log(x):
-    """ln x of a normal positive x; Cephes' logf for float32."""
-    return _log32(x) if isinstance(x, np.float32) else math.log(x)
-
-
-def _exp32(x):
-    x = min(max(x, _LOWEST), _HIGHEST)
-    n = (x * _LOG2E + _ROUND) - _ROUND
-    r = x - n * _LN2_HIGH
-    r = r - n * _LN2_LOW
-    p = _E0 * r + _E1
-    p = p * r + _E2
-    p = p * r + _E3
-    p = p * r + _E4
-    p = p * r + _E5
-    p = p * (r * r) + r
-    return (p + _ONE) * _POWERS[np.int32(n) + 127]
-
-
-def _log32(x):
-    fraction, exponent = math.frexp(x)
-    m, e = np.float32(fraction), np.float32(exponent)
-    if m < _SQRT_HALF:
-        e = e - _ONE
-        m = m + m
-    m = m - _ONE
-    z = m * m
-    p = _L0 * m + _L1
-    p = p * m + _L2
-    p = p * m + _L3
-    p = p * m + _L4
-    p = p * m + _L5
-    p = p * m + _L6
-    p = p * m + _L7
-    p = p * m + _L8
-    y = p * m * z
-    y = y + e * _LN2_LOW
-    y = y - _HALF * z
-    return (m + y) + e * _LN2_HIGH
-
-
-@overload(exp)
-def _compiled_exp(x):
-    return _exp32 if x == types.float32 else lambda x: math.exp(x)
-
-
-@overload(log)
-def _compiled_log(x):
-    return _log32 if x == types.float32 else lambda x: math.log(x)
-
-
-@njit(nogil=True, cache=True)
+@kernel()
 def splitmix64(x):
     """One step of Steele, Lea & Flood's generator from state x, modulo 2^64."""
     z = x + _GOLDEN
@@ -101,94 +53,57 @@ def splitmix64(x):
     return z ^ (z >> _S31)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
+def edge_word(key, source, target):
+    """A byte for each of eight heads; source and target are relabelled ids."""
+    return splitmix64(splitmix64(key + np.uint64(source)) + np.uint64(target))
+
+
+@kernel()
 def keep(keys, threshold, source, target, head):
     """Whether attention dropout keeps this edge for this head: byte head mod 8 of the edge's word.
 
     keys [ceil(heads / 8)] uint64; source and target are relabelled ids.
     """
-    word = splitmix64(splitmix64(keys[head // 8] + np.uint64(source)) + np.uint64(target))
+    word = edge_word(keys[head // 8], source, target)
     return (word >> np.uint64(8 * (head % 8))) & _BYTE >= np.uint64(threshold)
 
 
-@njit(nogil=True, cache=True)
-def _forward_edge(row, t, top, kept, slope, shape, out, saved, total):
-    """Add one in-edge to the sums of its target; kept [heads]: the edge's dropout factors."""
-    heads, d = shape
-    hd = heads * d
-    for h in range(heads):
-        x = row[hd + h] + t[h]
-        a = exp((x if x > 0 else x * slope) - top[h])
-        p = a if x > 0 else a * slope
-        total[h] += a
-        saved[hd + h] += p
-        am, pm = a * kept[h], p * kept[h]
-        for k in range(h * d, h * d + d):
-            out[k] += am * row[k]
-            saved[k] += pm * row[k]
+class Group(NamedTuple):
+    """Heads first_head .. first_head + heads, and of each `width` columns from first_column on."""
+
+    first_head: int
+    first_column: int
+    heads: int
+    width: int
 
 
-@njit(nogil=True, cache=True)
+def groups(heads: int, d: int) -> Iterator[Group]:
+    """Cover all heads and columns. The heads of a group share words of attention dropout; they have all their columns,
+    or it is one head."""
+    together = max(n for n in (1, 2, 4, ATTENTION_HEADS_PER_KEY) if n == 1 or n * d <= COLUMNS)
+    for head in range(0, heads, together):
+        for column in range(0, d, COLUMNS):
+            yield Group(head, column, min(together, heads - head), min(COLUMNS, d - column))
+
+
 def attention_forward(
     indptr, columns, add_loop, table, ids, t,
     shape, slope, dropout, out, saved, rows,
 ):  # fmt: skip
     """Rows rows[0]..rows[1] of out [own, H·D] and saved [own, H·D + 2H] = [q | q1 | logsumexp].
 
-    table  [own + ghosts, H·D + H] = [z | s]; ids [own + ghosts] relabelled; t [own, H]
+    table  [own + ghosts, H·D + H] = [z | s]; ids [own + ghosts] relabelled; t [own, H], may be columns of a wider array
     shape  (H, D); slope of leaky below 0; dropout (keys, threshold, scale), threshold 0: none
     """
-    heads, d = shape
-    hd = heads * d
-    keys, threshold, scale = dropout
-    top, total, kept = np.empty(heads, table.dtype), np.empty(heads, table.dtype), np.ones(heads, table.dtype)
-    for v in range(rows[0], rows[1]):
-        out[v, :] = 0
-        saved[v, :] = 0
-        total[:] = 0
-        loop = 1 if add_loop[v] else 0
-        if indptr[v] == indptr[v + 1] and not loop:
-            continue
-        top[:] = table[v if loop else columns[indptr[v]], hd:]
-        for e in range(indptr[v], indptr[v + 1]):
-            for h in range(heads):
-                top[h] = max(top[h], table[columns[e], hd + h])
-        for h in range(heads):  # leaky is increasing: this is the row's largest score, so nothing overflows
-            x = top[h] + t[v, h]
-            top[h] = x if x > 0 else x * slope
-        for e in range(indptr[v], indptr[v + 1] + loop):
-            u = columns[e] if e < indptr[v + 1] else v
-            if threshold > 0:
-                for h in range(heads):
-                    kept[h] = scale if keep(keys, threshold, ids[u], ids[v], h) else 0
-            _forward_edge(table[u], t[v], top, kept, slope, shape, out[v], saved[v], total)
-        for h in range(heads):
-            inverse = total.dtype.type(1) / total[h]
-            saved[v, hd + h] *= inverse
-            saved[v, hd + heads + h] = top[h] + log(total[h])
-            for k in range(h * d, h * d + d):
-                out[v, k] *= inverse
-                saved[v, k] *= inverse
+    for group in groups(*shape):
+        forward = forward_kernel(group.heads, group.width, table.dtype.name, drops=dropout[1] > 0)
+        forward(
+            indptr, columns, add_loop, table, ids, t,
+            (*group[:2], *shape), slope, _of_group(dropout, group), out, saved, rows,
+        )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
-def _backward_edge(row, s, kept, slope, shape, grad, second, dot):
-    """Add one out-edge to the sums of its source: grad = dz, second = sum of a·m·l'·g, dot = sum of a·l'·(g·out)."""
-    heads, d = shape
-    hd = heads * d
-    for h in range(heads):
-        x = s[h] + row[hd + heads + h]
-        # a probability is at most 1: exact in pipe mode, and stale rows, which may disagree, stay finite
-        a = exp(min((x if x > 0 else x * slope) - row[hd + 2 * heads + h], row.dtype.type(0)))
-        p = a if x > 0 else a * slope
-        dot[h] += p * row[hd + h]
-        am, pm = a * kept[h], p * kept[h]
-        for k in range(h * d, h * d + d):
-            grad[k] += am * row[k]
-            second[k] += pm * row[k]
-
-
-@njit(nogil=True, cache=True)
 def attention_backward(
     indptr, columns, add_loop, table, ids, source, saved,
     shape, slope, dropout, grad, rows,
@@ -198,25 +113,115 @@ def attention_backward(
     indptr, columns  out-edges; table [own + ghosts, H·D + 3H] = [g | g·out | t | logsumexp]
     source [own, H·D + 2H] = [z | s | t], saved [own, H·D + 2H] of the forward pass
     """
-    heads, d = shape
-    hd = heads * d
+    for group in groups(*shape):
+        backward = backward_kernel(group.heads, group.width, table.dtype.name, drops=dropout[1] > 0)
+        backward(
+            indptr, columns, add_loop, table, ids, source, saved,
+            (*group[:2], *shape), slope, _of_group(dropout, group), grad, rows,
+        )  # fmt: skip
+
+
+def _of_group(dropout, group: Group):
+    """(key, how far the group's first byte is shifted, threshold, scale)."""
     keys, threshold, scale = dropout
-    second, dot = np.empty(hd, table.dtype), np.empty(heads, table.dtype)
-    kept = np.ones(heads, table.dtype)
-    for u in range(rows[0], rows[1]):
-        grad[u, :] = 0
-        second[:] = 0
-        dot[:] = 0
-        s = source[u, hd : hd + heads]
-        for e in range(indptr[u], indptr[u + 1] + (1 if add_loop[u] else 0)):
-            v = columns[e] if e < indptr[u + 1] else u
-            if threshold > 0:
-                for h in range(heads):
-                    kept[h] = scale if keep(keys, threshold, ids[u], ids[v], h) else 0
-            _backward_edge(table[v], s, kept, slope, shape, grad[u], second, dot)
-        for h in range(heads):
-            ds, dt = -dot[h], -table[u, hd + h] * saved[u, hd + h]
-            for k in range(h * d, h * d + d):
-                ds += source[u, k] * second[k]
-                dt += table[u, k] * saved[u, k]
-            grad[u, hd + h], grad[u, hd + heads + h] = ds, dt
+    word, byte = divmod(group.first_head, ATTENTION_HEADS_PER_KEY)
+    return keys[word], np.uint64(8 * byte), threshold, scale
+
+
+@register_jitable(forceinline=True)
+def _leaky(x, slope):
+    return where_positive(x, x, x * slope)
+
+
+@cache
+def forward_kernel(heads: int, width: int, number: str, *, drops: bool):
+    lanes = heads * width
+
+    @kernel(f"{heads}x{width}_{number}{'_drops' if drops else ''}")
+    def forward(indptr, columns, add_loop, table, ids, t, place, slope, dropout, out, saved, rows):
+        head, column, all_heads, d = place
+        first, score = head * d + column, all_heads * d + head
+        key, shift, threshold, scale = dropout
+        stride, stride_t, last = table.shape[1], t.strides[0] // t.itemsize, len(columns) - 1
+        for v in range(rows[0], rows[1]):
+            begin, end, loop = indptr[v], indptr[v + 1], add_loop[v]
+            sums, q = zeros(table, lanes), zeros(table, lanes)
+            total, q1, top = zeros(table, heads), zeros(table, heads), zeros(table, heads)
+            if begin < end or loop:
+                top = load(table, (v if loop else at(columns, begin)) * stride + score, heads)
+            for e in range(begin, end):
+                ahead = at(columns, min(e + AHEAD, last)) * stride
+                prefetch(table, ahead + first, lanes)
+                prefetch(table, ahead + score, heads)
+                top = maximum(top, load(table, at(columns, e) * stride + score, heads))
+            own = load(t, v * stride_t + head, heads)
+            top = _leaky(top + own, slope)  # leaky is increasing: the row's largest score
+            for e in range(begin, end + loop):
+                u = at(columns, e) if e < end else v
+                x = load(table, u * stride + score, heads) + own
+                a = exp(_leaky(x, slope) - top)
+                p = where_positive(x, a, a * slope)
+                total += a
+                q1 += p
+                if drops:
+                    word = edge_word(key, at(ids, u), at(ids, v))
+                    kept = where_byte(word >> shift, threshold, scale, heads)
+                    a, p = a * kept, p * kept
+                row = load(table, u * stride + first, lanes)
+                sums += spread(a, width) * row
+                q += spread(p, width) * row
+            own_row = v * saved.shape[1]
+            if begin < end or loop:
+                inverse = 1 / total
+                sums, q, q1 = sums * spread(inverse, width), q * spread(inverse, width), q1 * inverse
+                total = top + log(total)
+            store(out, v * out.shape[1] + first, sums)
+            store(saved, own_row + first, q)
+            store(saved, own_row + score, q1)
+            store(saved, own_row + score + all_heads, total)
+
+    return forward
+
+
+@cache
+def backward_kernel(heads: int, width: int, number: str, *, drops: bool):
+    lanes, tail = heads * width, 3 * heads
+
+    @kernel(f"{heads}x{width}_{number}{'_drops' if drops else ''}")
+    def backward(indptr, columns, add_loop, table, ids, source, saved, place, slope, dropout, grad, rows):
+        head, column, all_heads, d = place
+        first, score = head * d + column, all_heads * d + head
+        key, shift, threshold, scale = dropout
+        stride, stride_own, last = table.shape[1], source.shape[1], len(columns) - 1
+        for u in range(rows[0], rows[1]):
+            end, own, own_row = indptr[u + 1], u * stride, u * stride_own
+            s = load(source, own_row + score, heads)
+            dz, second, dot = zeros(table, lanes), zeros(table, lanes), zeros(table, heads)
+            for e in range(indptr[u], end + add_loop[u]):
+                ahead = at(columns, min(e + AHEAD, last)) * stride
+                prefetch(table, ahead + first, lanes)
+                prefetch(table, ahead + score, tail)
+                v = at(columns, e) if e < end else u
+                row = v * stride
+                x = s + load(table, row + score + all_heads, heads)
+                # a probability is at most 1: exact in pipe mode, and stale rows, which may disagree, stay finite
+                a = exp(minimum(_leaky(x, slope) - load(table, row + score + 2 * all_heads, heads), 0))
+                p = where_positive(x, a, a * slope)
+                dot += p * load(table, row + score, heads)
+                if drops:
+                    word = edge_word(key, at(ids, u), at(ids, v))
+                    kept = where_byte(word >> shift, threshold, scale, heads)
+                    a, p = a * kept, p * kept
+                g = load(table, row + first, lanes)
+                dz += spread(a, width) * g
+                second += spread(p, width) * g
+            if column == 0:
+                ds, dt = dot * -1, load(table, own + score, heads) * load(saved, own_row + score, heads) * -1
+            else:  # go on where the columns before ended
+                ds, dt = load(grad, own_row + score, heads), load(grad, own_row + score + all_heads, heads)
+            z, q = load(source, own_row + first, lanes), load(saved, own_row + first, lanes)
+            store(grad, own_row + first, dz)
+            store(grad, own_row + score, add_columns(ds, z * second))
+            store(grad, own_row + score + all_heads, add_columns(dt, load(table, own + first, lanes) * q))
+
+    return backward

@@ -1,10 +1,10 @@
-"""Attention: exp and log bit by bit, forward and backward against a dense float64 softmax, and a plain float32 loop."""
+"""Attention: forward and backward against a dense float64 softmax and, bit by bit, a plain float32 loop."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from numba import njit
 
 from common.saga.masks import attention_key, scale, threshold
 from graph_server.graph import attention_kernels as kernels
@@ -13,78 +13,6 @@ from graph_server.graph.csr import Csr, EdgeList, build, has_self_loop, transpos
 SHAPES = [(1, 1), (8, 8), (3, 5), (9, 2), (1, 41)]
 SLOPE = 0.2
 RATES = [0.0, 0.6]
-
-
-# ---- exp and log
-
-EXP = {
-    0.0: "3f800000", -1.0: "3ebc5ab2", 1.0: "402df854", -0.5: "3f1b4598", -10.25: "38144cd4", 20.5: "4e3eb628",
-    -86.9: "00c60f89", 87.9: "7ee0dcae", -87.0: "00b33687", -1e30: "00b33687", 200.0: "7ef882b7", 1e-6: "3f800008",
-}  # fmt: skip
-LOG = {
-    1.0: "00000000", 2.0: "3f317218", 0.5: "bf317218", 1e-30: "c28a27b5", 1e4: "41135d8e", 3.25: "3f96de2b",
-    0.70710677: "beb17218", 0.70710683: "beb17216", 1.1754944e-38: "c2aeac50",
-}  # fmt: skip
-
-
-@njit
-def compiled_exp(xs, out):
-    for i in range(len(xs)):
-        out[i] = kernels.exp(xs[i])
-
-
-@njit
-def compiled_log(xs, out):
-    for i in range(len(xs)):
-        out[i] = kernels.log(xs[i])
-
-
-def by(function, xs: np.ndarray) -> np.ndarray:
-    out = np.empty_like(xs)
-    function(xs, out)
-    return out
-
-
-@pytest.mark.parametrize(
-    ("function", "compiled", "golden"), [(kernels.exp, compiled_exp, EXP), (kernels.log, compiled_log, LOG)]
-)
-def test_golden_bits(function, compiled, golden):
-    xs = np.array(list(golden), np.float32)
-    expected = [int(bits, 16) for bits in golden.values()]
-    assert np.array([function(x) for x in xs]).view(np.uint32).tolist() == expected
-    assert by(compiled, xs).view(np.uint32).tolist() == expected
-
-
-EXP_RANGE = np.linspace(-87, 88, 50_001).astype(np.float32)
-LOG_RANGE = np.concatenate([np.exp(np.linspace(-87, 88, 50_001)), np.linspace(0.5, 2, 50_001)]).astype(np.float32)
-
-
-@pytest.mark.parametrize(
-    ("function", "compiled", "xs"), [(kernels.exp, compiled_exp, EXP_RANGE), (kernels.log, compiled_log, LOG_RANGE)]
-)
-def test_python_and_compiled_give_the_same_bits(function, compiled, xs):
-    some = xs[:: len(xs) // 5000]
-    plain = np.array([function(x) for x in some])
-    assert plain.dtype == np.float32
-    assert np.array_equal(plain.view(np.uint32), by(compiled, some).view(np.uint32))
-
-
-def test_exp_is_right_within_a_unit_in_the_last_place():
-    exact = np.exp(EXP_RANGE.astype(np.float64))
-    assert (np.abs(by(compiled_exp, EXP_RANGE) / exact - 1) < 1.5 * 2.0**-24).all()
-    assert (np.diff(by(compiled_exp, EXP_RANGE)) >= 0).all()
-
-
-def test_log_is_right_within_a_unit_in_the_last_place():
-    exact = np.log(LOG_RANGE.astype(np.float64))
-    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
-    assert (np.abs(by(compiled_log, LOG_RANGE) - exact) < unit).all()
-
-
-@pytest.mark.parametrize("compiled", [compiled_exp, compiled_log])
-def test_float64_goes_to_the_c_library(compiled):
-    xs = np.linspace(0.1, 5, 100)
-    assert np.allclose(by(compiled, xs), (np.exp if compiled is compiled_exp else np.log)(xs), rtol=1e-15)
 
 
 # ---- graphs
@@ -383,3 +311,59 @@ def test_the_bits_are_those_of_a_plain_float32_loop(shape, rate):
     assert np.array_equal(problem.forward()[0], out)
     assert np.array_equal(problem.forward()[1], saved)
     assert np.array_equal(problem.backward(g), plain_backward(problem, g))
+
+
+# ---- heads in groups
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (8, 16), (8, 17), (12, 3), (16, 8), (2, 64), (2, 200), (1, 256)])
+def test_the_groups_cover_every_column_once(shape):
+    heads, d = shape
+    found = [
+        head * d + group.first_column + column
+        for group in kernels.groups(heads, d)
+        for head in range(group.first_head, group.first_head + group.heads)
+        for column in range(group.width)
+    ]
+    assert sorted(found) == list(range(heads * d))
+    for group in kernels.groups(heads, d):
+        assert group.heads * group.width <= kernels.COLUMNS
+        assert group.first_head // 8 == (group.first_head + group.heads - 1) // 8
+        assert group.width == d or group.heads == 1
+
+
+@pytest.mark.parametrize("shape", [(8, 17), (12, 3), (16, 8), (1, 129), (2, 200)])
+def test_wide_heads_and_many_heads_give_the_bits_of_the_plain_loop(shape):
+    problem = Problem(random_graph(8, 20), shape, 0.6, dtype=np.float32)
+    g = gradient_of(problem)
+    out, saved = plain_forward(problem)
+    assert np.array_equal(problem.forward()[0], out)
+    assert np.array_equal(problem.forward()[1], saved)
+    assert np.array_equal(problem.backward(g), plain_backward(problem, g))
+
+
+def test_a_hub_with_a_hundred_thousand_neighbours_and_scores_of_hundreds():
+    count, heads, d = 100_000, 2, 3
+    hub = build(EdgeList(np.arange(1, count + 1), np.zeros(count, np.int64), count + 1))
+    problem = Problem(hub, (heads, d), spread=100.0, dtype=np.float32)
+    assert np.abs(problem.source[:, heads * d :]).max() > 400
+    out, saved = problem.forward()
+    source = problem.source.astype(np.float64)
+    x = source[:, 6:8] + source[0, 8:]
+    e = np.where(x > 0, x, SLOPE * x)
+    probability = np.exp(e - e.max(axis=0))
+    assert np.allclose(saved[0, 8:], np.log(probability.sum(axis=0)) + e.max(axis=0), rtol=1e-5)
+    expected = np.einsum("uh,uhk->hk", probability / probability.sum(axis=0), source[:, :6].reshape(-1, heads, d))
+    assert np.allclose(out[0], expected.reshape(-1), rtol=1e-4, atol=1e-4)
+
+
+def test_runs_on_many_threads_give_the_same_bits():
+    problem = Problem(random_graph(), (8, 8), 0.6, dtype=np.float32)
+    g = gradient_of(problem)
+    runs = [(v, v + 1) for v in range(problem.num_rows)]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: (*problem.forward(runs), problem.backward(g, runs)), range(8)))
+    for out, saved, grad in found:
+        assert np.array_equal(out, problem.forward()[0])
+        assert np.array_equal(saved, problem.forward()[1])
+        assert np.array_equal(grad, problem.backward(g))

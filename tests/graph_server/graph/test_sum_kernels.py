@@ -1,10 +1,13 @@
 """Weighted sums: right against scipy in float64, and to the bit the plain loop that adds one edge after the other."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse
 
 from common.saga.gathers import AttentionSum, WeightedSum
+from graph_server.graph.bfloat16 import from_bfloat16, to_bfloat16
 from graph_server.graph.csr import Csr, EdgeList, build, has_self_loop, in_degree, transpose
 from graph_server.graph.factors import factors
 from graph_server.graph.sum_kernels import weighted_sum
@@ -113,6 +116,58 @@ def test_columns_may_be_rows_of_a_longer_table(edges):
     longer = np.concatenate([np.full_like(table, 1e30), table])
     moved = Csr(edges.indptr, edges.indices + NUM_NODES)
     assert np.array_equal(gathered(moved, longer, post), gathered(edges, table, post))
+
+
+# ---- wide rows, weights of edges, bfloat16, threads
+
+
+def row_by_row(edges: Csr, table, post, add_loop, weights=None) -> np.ndarray:
+    """Float32 rows, one after the other; each lane is a sum of its own."""
+    out = np.zeros((edges.num_rows, table.shape[1]), np.float32)
+    for v in range(edges.num_rows):
+        for e in range(edges.indptr[v], edges.indptr[v + 1]):
+            row = table[edges.indices[e]]
+            out[v] += row if weights is None else row * weights[e]
+        if add_loop[v]:
+            out[v] += table[v]
+        out[v] *= post[v]
+    return out
+
+
+@pytest.mark.parametrize("width", [1, 5, 41, 47, 127, 128, 129, 250, 256, 602, 2048])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_every_path_gives_the_bits_of_rows_added_in_order(edges, width, weighted, rounded):
+    random = np.random.default_rng(3)
+    table, add_loop = table_of(width, np.float32), ~has_self_loop(edges)
+    post = random.random(NUM_NODES).astype(np.float32)
+    weights = random.normal(size=len(edges.indices)).astype(np.float32) if weighted else None
+    stored = to_bfloat16(table) if rounded else table
+    out = np.full((NUM_NODES, width), np.nan, np.float32)
+    weighted_sum(edges.indptr, edges.indices, add_loop, stored, post, out, (0, NUM_NODES), weights)
+    read = from_bfloat16(stored) if rounded else table
+    assert np.array_equal(out, row_by_row(edges, read, post, add_loop, weights))
+
+
+def test_a_weight_is_multiplied_and_rounded_before_the_row_is_added(edges):
+    """Fused into one rounding, the sums would have other bits."""
+    table, ones = table_of(16, np.float32), np.ones(NUM_NODES, np.float32)
+    no_loops = np.zeros(NUM_NODES, np.bool_)
+    weights = np.random.default_rng(3).normal(size=len(edges.indices)).astype(np.float32)
+    fused = np.zeros((NUM_NODES, 16), np.float32)
+    for v in range(NUM_NODES):
+        for e in range(edges.indptr[v], edges.indptr[v + 1]):
+            fused[v] = (fused[v] + table[edges.indices[e]].astype(np.float64) * weights[e]).astype(np.float32)
+    assert not np.array_equal(fused, row_by_row(edges, table, ones, no_loops, weights))
+
+
+def test_runs_on_many_threads_give_the_same_bits(edges):
+    table, post = table_of(41, np.float32), np.ones(NUM_NODES, np.float32)
+    no_loops, out = np.zeros(NUM_NODES, np.bool_), np.full((NUM_NODES, 41), np.nan, np.float32)
+    with ThreadPoolExecutor(4) as threads:
+        for v in range(NUM_NODES):
+            threads.submit(weighted_sum, edges.indptr, edges.indices, no_loops, table, post, out, (v, v + 1))
+    assert np.array_equal(out, gathered(edges, table, post))
 
 
 # ---- factors
