@@ -7,9 +7,11 @@ import msgspec
 from common import plugins
 from common.errors import ModelError, SpecError
 from common.job_spec import JobSpec
+from common.saga.gathers import WeightedSum
 from common.saga.layer import Model, ModelOptions
 from common.saga.loss import LossOptions, balanced_weights, loss_options
 from common.saga.program import Programs, derive
+from common.saga.tasks import METRICS, Metric, Task
 from common.task_job import MODELS, TaskJob
 
 
@@ -21,11 +23,13 @@ class GraphFacts(msgspec.Struct, frozen=True):
     num_intervals: int
     num_valid: int
     train_class_counts: tuple[int, ...]
+    """Train entries of each class, or of each output."""
     fingerprint: str = ""
     """Of the dataset's content and how it is read."""
     cut_sha256: str = ""
     train_per_interval: tuple[int, ...] = ()
-    """Train vertices; counted only for one optimizer step per interval."""
+    """Train entries; counted only for one optimizer step per interval."""
+    task: Task = "multi_class"
 
 
 def model_options(spec: JobSpec, *, num_features: int, num_classes: int) -> ModelOptions:
@@ -50,14 +54,45 @@ def declare_model(spec: JobSpec, *, num_features: int, num_classes: int) -> Mode
     return model
 
 
-def derive_programs(spec: JobSpec, *, num_features: int, num_classes: int) -> Programs:
-    model = declare_model(spec, num_features=num_features, num_classes=num_classes)
-    return derive(model, hoist=spec.training.hoist, commute=spec.training.commute)
+def derive_programs(spec: JobSpec, *, num_features: int, num_classes: int, task: Task = "multi_class") -> Programs:
+    """num_classes: outputs of the last layer. Raises SpecError if the task has no such metric, or nothing to round."""
+    model, training = declare_model(spec, num_features=num_features, num_classes=num_classes), spec.training
+    metric, rounds = metric_of(spec, task), _rounds_rows(spec, model)
+    return derive(model, hoist=training.hoist, commute=training.commute, task=task, metric=metric, rounds_rows=rounds)
 
 
-def loss_of(spec: JobSpec, train_class_counts: Sequence[int]) -> LossOptions:
+def _rounds_rows(spec: JobSpec, model: Model) -> bool:
+    if spec.training.precision == "mixed" and not any(isinstance(x.gather, WeightedSum) for x in model.layers):
+        raise SpecError(
+            f"training.precision = mixed with {model.name}",
+            why="attention is not rounded: bfloat16 has 8 bits, too few for its scores",
+            fix="leave precision at float32, or choose gcn, graphsage or gin",
+        )
+    return spec.training.precision == "mixed"
+
+
+def metric_of(spec: JobSpec, task: Task) -> Metric:
+    wanted, known = spec.training.metric, METRICS[task]
+    if wanted == "auto":
+        return known[0]
+    if wanted not in known:
+        raise SpecError(
+            f"training.metric = {wanted}, and the task is {task}",
+            why=f"{task} is judged by {', '.join(known)}",
+            fix="choose one of these, leave it at auto, or set dataset.task",
+        )
+    return wanted
+
+
+def loss_of(spec: JobSpec, train_class_counts: Sequence[int], task: Task = "multi_class") -> LossOptions:
     """Raises SpecError if class_weights do not fit the classes, or leave nothing to learn from."""
     counts, given = tuple(train_class_counts), spec.training.class_weights
+    if given is not None and task == "regression":
+        raise SpecError(
+            "class_weights with a regression",
+            why="numbers have no classes: every labelled entry counts alike",
+            fix="remove training.class_weights",
+        )
     if given is None:
         weights = tuple(1.0 for _ in counts)
     elif given == "balanced":
@@ -70,7 +105,7 @@ def loss_of(spec: JobSpec, train_class_counts: Sequence[int]) -> LossOptions:
             why=f"the dataset has {len(counts)} classes",
             fix="give one weight per class, in the order of the sorted labels",
         )
-    options = loss_options(weights, counts)
+    options = loss_options(weights, counts, task=task, metric=metric_of(spec, task))
     if options.total_weight <= 0:
         raise SpecError(
             "the weights of all train entries add up to 0",
@@ -83,5 +118,5 @@ def loss_of(spec: JobSpec, train_class_counts: Sequence[int]) -> LossOptions:
 def task_job(spec: JobSpec, facts: GraphFacts) -> TaskJob:
     """The same, for functions: plain data."""
     options = model_options(spec, num_features=facts.num_features, num_classes=facts.num_classes)
-    training, loss = spec.training, loss_of(spec, facts.train_class_counts)
+    training, loss = spec.training, loss_of(spec, facts.train_class_counts, facts.task)
     return TaskJob(spec.model.name, options, training.hoist, training.commute, loss, training.seed)

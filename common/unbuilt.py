@@ -24,9 +24,6 @@ class Unbuilt:
 UNBUILT = (
     Unbuilt("dataset.path", "datasets on S3", refused_prefix="s3://"),
     Unbuilt("dataset.edge_weight", "edge weights", works=(None,)),
-    Unbuilt("dataset.task", "multi-label classification and regression", works=("auto", "multi_class")),
-    Unbuilt("training.precision", "mixed precision", works=("float32",)),
-    Unbuilt("training.metric", "metrics other than accuracy", works=("auto", "accuracy")),
     Unbuilt("training.deterministic", "pinned CPU kernels", works=(False,)),
     Unbuilt("cluster.spot", "training on AWS", works=(False,)),
     Unbuilt("output.path", "results on S3", refused_prefix="s3://"),

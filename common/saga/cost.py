@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass
 
-from common.saga.compute import step_gradients, step_parameters
-from common.saga.gathers import AttentionSum
+from common.saga.compute import is_worth_keeping, step_gradients, step_parameters
+from common.saga.gathers import AttentionSum, WeightedSum
 from common.saga.layer import Model
-from common.saga.program import Kind, Stage, Step, output_gradients, part_reads, part_writes, row_gradients
+from common.saga.program import (
+    Kind,
+    Stage,
+    StageProgram,
+    Step,
+    output_gradients,
+    part_reads,
+    part_writes,
+    row_gradients,
+)
 
-FLOAT_BYTES = 4
+FLOAT_BYTES, ROUNDED_BYTES = 4, 2
 CONSTANT_BYTES = {"labels": 8, "masks": 1}
 """Bytes of one vertex's entry of the tensors that are not float32 rows."""
 
@@ -15,7 +24,7 @@ CONSTANT_BYTES = {"labels": 8, "masks": 1}
 def tensor_width(model: Model, name: str) -> int:
     """Values per row of a tensor in the store."""
     stem, digits = name.rstrip("0123456789"), name[len(name.rstrip("0123456789")) :]
-    if name in ("logits", "grad_logits"):
+    if name in ("logits", "grad_logits", "targets"):
         return model.widths()[-1].out
     if name in CONSTANT_BYTES:
         return 1
@@ -37,8 +46,31 @@ def tensor_width(model: Model, name: str) -> int:
     raise ValueError(f"no tensor of the programs is called {name!r}")
 
 
+def is_rounded(model: Model, name: str) -> bool:
+    """Whether a tensor's rows are bfloat16: those that a WeightedSum reads, but never features themselves."""
+    stem, digits = name.rstrip("0123456789"), name[len(name.rstrip("0123456789")) :]
+    if not model.rounds_rows or stem not in ("source", "backward"):
+        return False
+    layer = model.layers[int(digits)]
+    is_published = stem == "backward" or int(digits) > 0 or bool(layer.project)
+    return is_published and isinstance(layer.gather, WeightedSum)
+
+
 def row_bytes(model: Model, name: str) -> int:
-    return CONSTANT_BYTES.get(name, FLOAT_BYTES * tensor_width(model, name))
+    number = ROUNDED_BYTES if is_rounded(model, name) else FLOAT_BYTES
+    return CONSTANT_BYTES.get(name, number * tensor_width(model, name))
+
+
+def kept_width(model: Model, program: StageProgram) -> int:
+    """Values per vertex that whoever computes all tasks of a pass keeps from a step to the one that recomputes it."""
+    width = 0
+    for step, stage in [(one, each) for one in program.steps for each in one.stages]:
+        if stage.kind is Kind.APPLY and not stage.backward:
+            inputs = tuple(tensor_width(model, name) for name in part_reads(model, stage.layer, stage.part))
+            for function in model.part(stage.layer, stage.part)[:-1]:
+                width += function.width(*inputs) if is_worth_keeping(step, function, *inputs) else 0
+                inputs = (function.width(*inputs),)
+    return width
 
 
 @dataclass(frozen=True)

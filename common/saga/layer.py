@@ -6,6 +6,7 @@ h_l --project--> source_l --[edge] gather--> gathered_l --update--> h_{l+1}
 from dataclasses import dataclass
 
 from common.saga.gathers import AdditiveScore, Gather
+from common.saga.tasks import Task
 from common.saga.tensor_functions import Activation, Dropout, Parameter, TensorFunction
 
 Part = tuple[TensorFunction, ...]
@@ -60,6 +61,9 @@ class Model:
     name: str
     num_features: int
     layers: tuple[Layer, ...]
+    task: Task = "multi_class"
+    rounds_rows: bool = False
+    """Rows that a WeightedSum reads are published as bfloat16."""
 
     def widths(self) -> tuple[Widths, ...]:
         all_widths, hidden = [], self.num_features

@@ -13,12 +13,12 @@ from common.errors import BadFrame
 from common.saga.arrays import Array
 from common.wire import messages
 
-DTYPES = ("float32", "float64", "int64", "uint8")
+DTYPES = ("float32", "float64", "int64", "uint8", "uint16")
 MAX_DIMENSIONS = 8
 
 
 class Announced(msgspec.Struct, frozen=True, array_like=True):
-    dtype: Literal["float32", "float64", "int64", "uint8"]
+    dtype: Literal["float32", "float64", "int64", "uint8", "uint16"]
     shape: Annotated[tuple[messages.Count, ...], msgspec.Meta(max_length=MAX_DIMENSIONS)]
 
 

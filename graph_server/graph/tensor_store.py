@@ -1,8 +1,8 @@
 """The tensors of one graph server, by name: own rows, and tables of [own | ghost] rows that Gathers read.
 
-Train and evaluation passes have tensors of their own; constants (features, labels, masks, hoisted gathers) are shared.
-A step writes its own interval's rows only. Every block of a table bears the pass it was published in, and ghosts are
-overwritten, never added up, and never by an older pass. Who reads a table sees each block whole.
+Train and evaluation passes have tensors of their own; constants (features, labels or targets, masks, hoisted gathers)
+are shared. A step writes its own interval's rows only. Every block of a table bears the pass it was published in, and
+ghosts are overwritten, never added up, and never by an older pass. Who reads a table sees each block whole.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,9 @@ import numpy.typing as npt
 from common.errors import BadFrame
 from common.passes import Pass, PassKind
 from common.saga.arrays import Array
-from common.saga.cost import tensor_width
+from common.saga.cost import is_rounded, tensor_width
 from common.saga.program import Programs
+from graph_server.graph import aligned
 from graph_server.graph.partition import Partition
 from graph_server.graph.table_lock import TableLock
 
@@ -28,7 +29,10 @@ Group = str
 
 
 class TensorStore:
-    """dtype: float32, or float64 for gradient checks. Raises KeyError for a tensor that no program names."""
+    """dtype: float32, or float64 for gradient checks; tables of bfloat16 are uint16.
+
+    Raises KeyError for a tensor that no program names.
+    """
 
     def __init__(self, programs: Programs, partition: Partition, dtype: Any = np.float32) -> None:
         self.dtype, self._programs, self._partition = np.dtype(dtype), programs, partition
@@ -69,7 +73,7 @@ class TensorStore:
         self.rows(pass_, name, interval)[...] = block
 
     def publish(self, pass_: Pass, table: str, interval: int, block: Array) -> None:
-        """Put an own interval's rows into a table."""
+        """Put an own interval's rows into a table; into one of bfloat16, as their bits in uint16."""
         with self._locks[self._key(pass_, table)].writing():
             self.write(pass_, table, interval, block)
             self._note(pass_, table, interval)
@@ -122,8 +126,8 @@ class TensorStore:
         if array is None or not table.startswith(TABLES) or interval >= self._partition.book.num_intervals:
             raise BadFrame(what, why="this graph server holds no such table, or there is no such interval")
         expected = (0 if place is None else place.stop - place.start, array.shape[1])
-        if (block.shape, block.dtype) != (expected, self.dtype) or interval in self._partition.rows:
-            raise BadFrame(what, why=f"of this interval it holds {self.dtype} ghosts {expected}")
+        if (block.shape, block.dtype) != (expected, array.dtype) or interval in self._partition.rows:
+            raise BadFrame(what, why=f"of this interval it holds {array.dtype} ghosts {expected}")
 
     def _key(self, pass_: Pass, name: str) -> tuple[Group, str]:
         if name in self._programs.constants:
@@ -137,7 +141,8 @@ class TensorStore:
         own, is_table = self._partition.num_own, name.startswith(TABLES)
         rows = own + (self._edges(name).num_ghosts if is_table else 0)
         shape = (rows, tensor_width(self._programs.model, name))
-        self._arrays[group, name] = np.zeros(shape, CONSTANT_TYPES.get(name, self.dtype))
+        dtype = np.uint16 if is_rounded(self._programs.model, name) else CONSTANT_TYPES.get(name, self.dtype)
+        self._arrays[group, name] = aligned.zeros(shape, dtype)
         if is_table:
             self._locks[group, name] = TableLock()
             self._epochs[group, name] = np.zeros(self._partition.book.num_intervals, np.int64)

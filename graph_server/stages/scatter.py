@@ -8,8 +8,10 @@ import numpy as np
 
 from common.passes import Pass
 from common.saga.arrays import Array
+from common.saga.cost import is_rounded
 from common.saga.gathers import AttentionSum
 from common.saga.program import Step
+from graph_server.graph.bfloat16 import to_bfloat16
 from graph_server.stages.held import Held
 
 
@@ -25,6 +27,8 @@ class Outgoing:
 def scatter_rows(held: Held, pass_: Pass, step: Step, interval: int) -> Array:
     """Publish here; returns the block [rows, sent width]."""
     block = _published(held, pass_, step, interval)
+    if is_rounded(held.programs.model, step.writes[0]):
+        block = to_bfloat16(block)
     held.store.publish(pass_, step.writes[0], interval, block)
     return block
 

@@ -19,7 +19,8 @@ from tests.cluster.small_jobs import MODELS
 from tests.local_cloud.jobs import ROOT
 
 Train = Callable[..., Trained]
-Reference = Callable[[str, int], Trained]
+Reference = Callable[..., Trained]
+"""By model, number of intervals and precision."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Case:
     num_parameter_servers: int
     mode: str
     num_intervals: int = 12
+    precision: str = "float32"
 
     @property
     def settings(self) -> dict[str, str]:
@@ -36,13 +38,15 @@ class Case:
             **CORA,
             "model.name": self.model,
             "training.mode": self.mode,
+            "training.precision": self.precision,
             "cut.num_intervals": str(self.num_intervals),
             "cluster.num_graph_servers": str(self.num_graph_servers),
             "cluster.num_parameter_servers": str(self.num_parameter_servers),
         }
 
     def __str__(self) -> str:
-        return f"{self.model}-{self.num_graph_servers}g{self.num_parameter_servers}p-{self.mode}-{self.num_intervals}"
+        servers = f"{self.num_graph_servers}g{self.num_parameter_servers}p"
+        return f"{self.model}-{servers}-{self.mode}-{self.num_intervals}-{self.precision}"
 
 
 DIAGONAL = (
@@ -58,6 +62,9 @@ DIAGONAL = (
     Case("gat", 1, 2, "sync"),
     Case("gat", 2, 1, "pipe"),
     Case("gat", 5, 2, "sync"),
+    Case("gcn", 3, 2, "pipe", precision="mixed"),
+    Case("graphsage", 2, 1, "sync", precision="mixed"),
+    Case("gin", 5, 1, "pipe", precision="mixed"),
 )
 MATRIX = tuple(
     Case(model, graph, parameter, mode, intervals)
@@ -78,12 +85,12 @@ def train_cora(tmp_path_factory: pytest.TempPathFactory) -> Train:
 @pytest.fixture(scope="session")
 def reference(train_cora: Train) -> Reference:
     """One graph server, one parameter server, pipe."""
-    return cache(lambda model, intervals: train_cora(Case(model, 1, 1, "pipe", intervals).settings))
+    return cache(lambda model, *of: train_cora(Case(model, 1, 1, "pipe", *of).settings))
 
 
 def check(case: Case, train_cora: Train, reference: Reference) -> None:
     trained = train_cora(case.settings)
-    assert trained.bits == reference(case.model, case.num_intervals).bits
+    assert trained.bits == reference(case.model, case.num_intervals, case.precision).bits
     if case.num_intervals >= case.num_graph_servers:
         assert trained.busy == frozenset(range(case.num_graph_servers)), "every graph server runs tasks"
         assert min(trained.result.intervals_per_server) > 0

@@ -261,13 +261,10 @@ def test_a_key_without_effect_is_noted():
 UNBUILT_VALUES = {
     "dataset.path": "s3://bucket/reddit",
     "dataset.edge_weight": "w",
-    "dataset.task": "regression",
     "training.mode": "async",
     "training.staleness": 0,
     "training.weight_update": "interval",
     "training.async_until": 0.8,
-    "training.precision": "mixed",
-    "training.metric": "f1_micro",
     "training.deterministic": True,
     "cluster.spot": True,
     "output.path": "s3://bucket/runs",
@@ -309,16 +306,13 @@ def test_defaults_are_not_refused():
 
 def test_a_refusal_says_what_is_missing_and_what_works():
     with pytest.raises(SpecError) as caught:
-        refuse_unbuilt(of_file("dataset: cora\ntraining:\n  precision: mixed\n  metric: mae\ncluster: {spot: true}"))
+        refuse_unbuilt(of_file("dataset: cora\ntraining: {deterministic: true}\ncluster: {spot: true}"))
     assert str(caught.value) == (
-        "3 problems in the job spec\n"
-        "  training.precision = mixed (job.yaml:3): not in this version\n"
-        "    why: mixed precision: not built yet\n"
-        "    fix: remove it, or set it to float32\n"
-        "  training.metric = mae (job.yaml:4): not in this version\n"
-        "    why: metrics other than accuracy: not built yet\n"
-        "    fix: remove it, or set it to auto or accuracy\n"
-        "  cluster.spot = true (job.yaml:5): not in this version\n"
+        "2 problems in the job spec\n"
+        "  training.deterministic = true (job.yaml:2): not in this version\n"
+        "    why: pinned CPU kernels: not built yet\n"
+        "    fix: remove it, or set it to false\n"
+        "  cluster.spot = true (job.yaml:3): not in this version\n"
         "    why: training on AWS: not built yet\n"
         "    fix: remove it, or set it to false"
     )

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from common import plugins
+from common.errors import SpecError
 from common.trace import StepRecord
 from local_cloud.explain import computers_of, graph_counts, predict_job
 from local_cloud.in_process import Watch, run_in_process
@@ -53,6 +55,33 @@ def test_without_evaluations_the_train_pass_fetches_the_weights(model: str, dire
     predicted, records = predicted_and_traced(prepared(MY_GRAPH, settings, cache_dir))
     assert predicted.weights == predicted.weights_per_version > 0
     assert_equal(predicted, records, 2)
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin"])
+def test_rounded_rows_are_half_as_large(model: str, cache_dir: Path):
+    settings = {"model.name": model, "dataset.directed": "false", "training.hoist": "false"}
+    whole, _ = predicted_and_traced(prepared(MY_GRAPH, settings, cache_dir))
+    rounded, records = predicted_and_traced(prepared(MY_GRAPH, settings | {"training.precision": "mixed"}, cache_dir))
+    assert_equal(rounded, records, 2)
+    assert 2 * rounded.ghosts == whole.ghosts > 0
+    assert (rounded.rows_in, rounded.rows_out) == (whole.rows_in, whole.rows_out), "tensor tasks are not rounded"
+
+
+def test_attention_is_not_rounded(cache_dir: Path):
+    with pytest.raises(SpecError, match="precision = mixed with gat"):
+        prepared("cora", {"model.name": "gat", "training.precision": "mixed"}, cache_dir)
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin"])
+def test_rounding_changes_little_and_something(model: str, cache_dir: Path):
+    whole, rounded = (
+        run_in_process(prepared("cora", {"model.name": model, "training.precision": precision}, cache_dir))
+        for precision in ("float32", "mixed")
+    )
+    assert whole.logits is not None
+    assert rounded.logits is not None
+    away = np.abs(rounded.logits - whole.logits).max() / np.abs(whole.logits).max()
+    assert 0 < away < 0.05, "three epochs from the same weights"
 
 
 def test_sync_announces_without_payload(cache_dir: Path):
