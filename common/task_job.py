@@ -20,4 +20,5 @@ class TaskJob(msgspec.Struct, frozen=True):
 
     def programs(self) -> Programs:
         """Derived from the same declaration by the same rules as on the graph server."""
-        return derive(plugins.load(MODELS, self.model).build(self.options), hoist=self.hoist, commute=self.commute)
+        model, loss = plugins.load(MODELS, self.model).build(self.options), self.loss
+        return derive(model, hoist=self.hoist, commute=self.commute, task=loss.task, metric=loss.metric)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from common.job_setup import GraphFacts, derive_programs
+from common.job_setup import GraphFacts, derive_programs, metric_of
 from common.job_spec import JobSpec
 from common.sharding import shard
 from parameter_server.checkpoint import Checkpoint, CheckpointFolder
@@ -35,7 +35,8 @@ def weight_store(
     resumed: Checkpoint | None = None,
 ) -> WeightStore:
     training, count = spec.training, spec.cluster.num_parameter_servers
-    model = derive_programs(spec, num_features=facts.num_features, num_classes=facts.num_classes).model
+    widths = {"num_features": facts.num_features, "num_classes": facts.num_classes}
+    model = derive_programs(spec, **widths, task=facts.task).model
     rows = shard(initial_weights(model.parameters(), training.seed, np.dtype(dtype)), count, number)
     start = None if resumed is None else Resumed(shard_state(resumed.state, count, number), resumed.clock)
     optimizer, staleness = _optimizer(spec, training.weight_decay), training.staleness
@@ -70,6 +71,8 @@ def clock_settings(spec: JobSpec, facts: GraphFacts, *, saves: bool = False) -> 
         early_stop_rounds=training.early_stop_rounds,
         early_stop_min_delta=training.early_stop_min_delta,
         target_metric=training.target_metric,
+        metric=metric_of(spec, facts.task),
+        task=facts.task,
         staleness=training.staleness if training.mode == "async" else None,
         async_until=training.async_until,
         checkpoint_frequency=spec.output.save_model_frequency if saves else 0,

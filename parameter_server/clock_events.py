@@ -6,6 +6,7 @@ import msgspec
 
 from common.errors import SpecError
 from common.passes import Pass
+from common.saga.tasks import LOWER_IS_BETTER, Metric, Task
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.saved_state import ClockRecord
 
@@ -20,13 +21,18 @@ class ClockSettings(msgspec.Struct, frozen=True, kw_only=True):
     early_stop_min_delta: float = 0.0
     target_metric: float | None = None
     """Training ends when the valid metric is at least as good."""
-    higher_is_better: bool = True
+    metric: Metric = "accuracy"
+    task: Task = "multi_class"
     staleness: int | None = None
     """Of async; None: every epoch ends with a pause (sync, pipe)."""
     async_until: float | None = None
     """From this valid metric on every epoch ends with a pause."""
     checkpoint_frequency: int = 0
     """Epochs between checkpoints; 0: none, not even at the end."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.metric not in LOWER_IS_BETTER
 
 
 class ClockState(enum.Enum):

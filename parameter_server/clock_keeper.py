@@ -22,6 +22,7 @@ from parameter_server.clock_events import (
 )
 from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.interval_store import IntervalWeightStore
+from parameter_server.metrics import JudgedRows
 from parameter_server.saved_state import ClockRecord
 from parameter_server.training_clock import TrainingClock
 from parameter_server.weight_store import WeightStore
@@ -49,7 +50,7 @@ class ClockKeeper:
         self.stopped: Stopped | None = None
         self._grants: dict[int, tuple[int, messages.Grant]] = {}
         """Interval -> the tick of its newest grant, and the grant."""
-        self._epochs: list[messages.EpochEnded] = []
+        self._epochs: list[EpochMetrics] = []
         self._notes: list[str] = []
 
     async def start(self) -> None:
@@ -67,13 +68,12 @@ class ClockKeeper:
         """At the next pause."""
         self._clock.stop_requested(reason)
 
-    async def finished(self, message: messages.IntervalFinished) -> None:
+    async def finished(self, message: messages.IntervalFinished, rows: JudgedRows | None = None) -> None:
         # One at a time: a version must be kept everywhere before the pass after it opens.
         async with self._turn:
             newest = self._store.version
-            await self._obey(
-                self._clock.interval_finished(message.pass_, message.interval, message.sums, newest=newest)
-            )
+            pass_, interval = message.pass_, message.interval
+            await self._obey(self._clock.interval_finished(pass_, interval, message.sums, rows=rows, newest=newest))
 
     async def lost(self, reason: str) -> None:
         """A role is gone: the job cannot go on."""
@@ -114,7 +114,7 @@ class ClockKeeper:
             match event:
                 case EpochEnded(metrics):
                     self._on_epoch(metrics)
-                    self._epochs.append(messages.EpochEnded(**msgspec.structs.asdict(metrics)))
+                    self._epochs.append(metrics)
                     await self._tell(self.state)
                 case BestChanged(version, previous):
                     await self._client.keep(version, previous, shards=range(self._num_shards))

@@ -1,26 +1,11 @@
-"""What an epoch was worth: from sums over all intervals to one loss and three accuracies."""
+"""From sums over all intervals to a loss and accuracies."""
 
 from collections.abc import Mapping
 
-import msgspec
-
+from common.epoch_metrics import EpochMetrics
 from common.errors import ScheduleError
 
-
-class EpochMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Metrics of weights version `epoch`.
-
-    loss      of `train epoch`: weights epoch - 1, dropout on; sum of w_c·l over sum of w_c, over all train entries
-    accuracy  of `evaluate epoch`: share of a mask's entries; None if the mask is empty or there was no evaluation
-    exact     False: measured while other epochs were in flight
-    """
-
-    epoch: int
-    loss: float
-    train_accuracy: float | None = None
-    valid_accuracy: float | None = None
-    test_accuracy: float | None = None
-    exact: bool = True
+__all__ = ["EpochMetrics", "accuracy", "training_loss"]
 
 
 def training_loss(totals: Mapping[str, float]) -> float | None:

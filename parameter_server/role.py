@@ -108,7 +108,7 @@ class ParameterRole:
     async def _beat(self, client: ParameterClient) -> None:
         while True:
             await client.beat(self._start.name)
-            self._memory.sample()
+            await asyncio.to_thread(self._memory.sample)  # it walks all pages of this process
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:

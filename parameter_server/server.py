@@ -12,6 +12,7 @@ from common.wire.channel import Reply, exactly
 from parameter_server.checkpoint import CheckpointFolder
 from parameter_server.clock_keeper import ClockKeeper
 from parameter_server.interval_store import IntervalWeightStore, Place
+from parameter_server.metrics import JudgedRows
 from parameter_server.weight_store import GradientKey, Pushed, WeightStore
 
 
@@ -43,7 +44,7 @@ class ParameterServer:
             case messages.KeepVersion(_, version, release):
                 return await self._keep(version, release)
             case messages.IntervalFinished() if self.keeper is not None:
-                await self.keeper.finished(message)
+                await self.keeper.finished(message, _rows(buffers))
                 return messages.Done(), ()
             case messages.AwaitClock(_, seen) if self.keeper is not None:
                 return await self.keeper.after(seen), ()
@@ -105,3 +106,8 @@ class ParameterServer:
         except CheckpointError as error:
             return messages.ShardWritten(error=(error.what, error.why, error.fix))
         return messages.ShardWritten(file.name, file.num_bytes, file.sha256)
+
+
+def _rows(buffers: list[Array]) -> JudgedRows | None:
+    """None: the metric needs none."""
+    return JudgedRows(*exactly(buffers, 3, "IntervalFinished")) if buffers else None

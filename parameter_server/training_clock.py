@@ -27,7 +27,8 @@ from parameter_server.clock_events import (
     Stopped,
 )
 from parameter_server.epoch_gate import EpochGate, Sums
-from parameter_server.epoch_metrics import EpochMetrics, accuracy, training_loss
+from parameter_server.epoch_metrics import EpochMetrics, training_loss
+from parameter_server.metrics import JudgedRows, epoch_metrics
 from parameter_server.saved_state import ClockRecord
 from parameter_server.tree_sum import sum_by_name
 
@@ -73,6 +74,7 @@ class TrainingClock:
         self._current: Pass | None = None
         self._granted: dict[int, Pass] = {}
         self._reports: dict[int, Sums] = {}
+        self._rows: dict[int, JudgedRows] = {}
         self._loss = record.loss
         self._best = BestVersion(higher_is_better=settings.higher_is_better, min_delta=settings.early_stop_min_delta)
         self._best.resume(record)
@@ -120,13 +122,14 @@ class TrainingClock:
         self._pause_soon()
 
     def interval_finished(
-        self, pass_: Pass, interval: int, sums: Sums, *, newest: int | None = None
+        self, pass_: Pass, interval: int, sums: Sums, *, rows: JudgedRows | None = None, newest: int | None = None
     ) -> list[ClockEvent]:
         """One interval's report; a repeat changes nothing and returns [].
 
         sums   train: loss (sum of w_c·l over its train entries), loss_weight (sum of w_c)
-               both: <mask>_correct, <mask>_count for train, valid, test
+               both: what the metric is made of (metric_sums)
                a name that a report lacks is 0; other names are not used, but evaluate's may not be NaN or infinite
+        rows   evaluate, of a metric that ranks them
         newest the newest weights version now; None: as many as epochs
 
         Raises ScheduleError for a pass that was never opened or an interval that is not there.
@@ -141,6 +144,8 @@ class TrainingClock:
         if pass_.kind is PassKind.TRAIN:
             return self._trained(pass_, interval, sums)
         self._reports.setdefault(interval, dict(sums))
+        if rows is not None:
+            self._rows.setdefault(interval, rows)
         if len(self._reports) < self._num_intervals:
             return []
         reports, self._reports = [self._reports[i] for i in range(self._num_intervals)], {}
@@ -202,7 +207,11 @@ class TrainingClock:
 
     def _train_metrics(self, totals: Sums) -> EpochMetrics:
         """Of the training's own forward: dropout on, weights as they were, and in async rows of several epochs."""
-        return _metrics(self._epoch, self._loss, totals, exact=False)
+        return self._metrics(totals, exact=False)
+
+    def _metrics(self, totals: Sums, rows: Sequence[JudgedRows] = (), *, exact: bool) -> EpochMetrics:
+        plain = EpochMetrics(epoch=self._epoch, loss=self._loss, exact=exact)
+        return epoch_metrics(plain, self._settings.metric, self._settings.task, totals, rows)
 
     # ---- pauses
 
@@ -257,10 +266,11 @@ class TrainingClock:
             if not math.isfinite(total):
                 reason = f"{name} in the evaluation of epoch {pass_.epoch} is {total}; set a smaller training.lr"
                 return self._end(Move.FAIL, reason)
-        metrics = _metrics(pass_.epoch, self._loss, totals, exact=True)
+        metrics = self._metrics(totals, [self._rows[interval] for interval in sorted(self._rows)], exact=True)
+        self._rows = {}
         events: list[ClockEvent] = [EpochEnded(metrics)]
         previous = self._best.version
-        if self._best.observe(pass_.weights_version, metrics.valid_accuracy):
+        if self._best.observe(pass_.weights_version, metrics.valid_metric):
             self._best_epoch = pass_.epoch
             events.append(BestChanged(pass_.weights_version, previous))
         return [*events, *self._go_on(pass_.epoch)]
@@ -323,15 +333,3 @@ class TrainingClock:
         raise ScheduleError(
             what=f"the training clock was told: {what}", why=f"it is {self._state.value}, and open is {open_now}"
         )
-
-
-def _metrics(epoch: int, loss: float, totals: Mapping[str, float], *, exact: bool) -> EpochMetrics:
-    train_accuracy, valid_accuracy, test_accuracy = (accuracy(totals, mask) for mask in ("train", "valid", "test"))
-    return EpochMetrics(
-        epoch=epoch,
-        loss=loss,
-        train_accuracy=train_accuracy,
-        valid_accuracy=valid_accuracy,
-        test_accuracy=test_accuracy,
-        exact=exact,
-    )

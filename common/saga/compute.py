@@ -11,9 +11,17 @@ import numpy as np
 
 from common.saga.arrays import Array, Rows, Weights
 from common.saga.layer import Model, Part, full_name
-from common.saga.loss import LossOptions, softmax_cross_entropy
+from common.saga.loss import LossOptions, loss_and_gradient
 from common.saga.masks import Masks
+from common.saga.metric_sums import metric_sums
 from common.saga.program import Kind, Stage, Step, output_gradients, part_reads, part_writes, row_gradients
+from common.saga.tasks import TRUTH
+from common.saga.tensor_functions import TensorFunction
+
+Kept = dict[tuple[int, str, int], Array]
+"""By layer, part and place in it: outputs of linear maps, from a forward step to the step that recomputes them in the
+same pass of the same interval. Who computes both in one place saves the product; the bits are those of computing anew.
+"""
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,8 @@ class TaskInputs:
     """By full name."""
     masks: Masks
     loss: LossOptions
+    kept: Kept | None = None
+    """Filled and emptied by `compute`. None: nothing is kept."""
 
 
 @dataclass
@@ -40,7 +50,9 @@ def compute(model: Model, step: Step, inputs: TaskInputs) -> TaskOutputs:
     run = _Run(model, step, inputs)
     # A training that diverges overflows: the weight store and the training clock see that, and say so.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for stage in (*step.recompute, *step.stages):
+        for stage in step.recompute:
+            run.stage(stage, again=True)
+        for stage in step.stages:
             run.stage(stage)
     run.out.rows = {name: run.values[name] for name in step.writes}
     return run.out
@@ -58,6 +70,12 @@ def step_gradients(model: Model, step: Step) -> tuple[str, ...]:
     return tuple(p.name for layer, part in parts for p in model.part_parameters(layer, part))
 
 
+def is_worth_keeping(step: Step, function: TensorFunction, *widths: int) -> bool:
+    """What took a product, and is no wider than what it was made of; not where the gradient comes in the same step."""
+    narrows = function.width(*widths) <= sum(widths)
+    return bool(function.flops(*widths)) and narrows and not any(stage.backward for stage in step.stages)
+
+
 class _Run:
     """The values of one task while it runs; a tape per part holds each tensor function's inputs for its vjp."""
 
@@ -72,29 +90,44 @@ class _Run:
     def _forward_needs(self, stage: Stage) -> tuple[str, ...]:
         return ("logits",) if stage.kind is Kind.LOSS else part_reads(self.model, stage.layer, stage.part)
 
-    def stage(self, stage: Stage) -> None:
+    def stage(self, stage: Stage, *, again: bool = False) -> None:
+        """`again`: it was run before, in another step."""
         if stage.kind is Kind.LOSS:
-            self.out.sums, self.values["grad_logits"] = softmax_cross_entropy(
-                self.values["logits"], self.values["labels"], self.values["masks"], self.inputs.loss
-            )
+            self._judge(*(self.values[name] for name in ("logits", TRUTH[self.model.task], "masks")))
         elif stage.backward:
             self._backward(stage.layer, stage.part)
         else:
-            self._forward(stage.layer, stage.part)
+            self._forward(stage.layer, stage.part, again=again)
+
+    def _judge(self, logits: Array, truth: Array, masks: Array) -> None:
+        options = self.inputs.loss
+        sums, self.values["grad_logits"] = loss_and_gradient(logits, truth, masks, options)
+        self.out.sums = sums | metric_sums(logits, truth, masks, options)
 
     def _weights(self, layer: int) -> Weights:
         prefix = full_name(layer, "")
         return {n.removeprefix(prefix): w for n, w in self.inputs.weights.items() if n.startswith(prefix)}
 
-    def _forward(self, layer: int, part: str) -> None:
+    def _forward(self, layer: int, part: str, *, again: bool) -> None:
         functions, weights = self.model.part(layer, part), self._weights(layer)
         tape = [tuple(self.values[name] for name in part_reads(self.model, layer, part))]
-        for function in functions[:-1]:
-            tape.append((function.forward(weights, self.inputs.masks, *tape[-1]),))
+        for place, function in enumerate(functions[:-1]):
+            before = self._kept_before((layer, part, place)) if again else None
+            value = function.forward(weights, self.inputs.masks, *tape[-1]) if before is None else before
+            tape.append((value,))
+            if not again:
+                self._keep((layer, part, place), function, tape)
         self.tapes[layer, part] = tape
         wrote = part_writes(self.model, layer, part)
         if wrote in self._read_later or self._read_by_next(wrote):
             self.values[wrote] = functions[-1].forward(weights, self.inputs.masks, *tape[-1])
+
+    def _kept_before(self, place: tuple[int, str, int]) -> Array | None:
+        return None if self.inputs.kept is None else self.inputs.kept.pop(place, None)
+
+    def _keep(self, place: tuple[int, str, int], function: TensorFunction, tape: Sequence[tuple[Array, ...]]) -> None:
+        if self.inputs.kept is not None and is_worth_keeping(self.step, function, *(x.shape[1] for x in tape[-2])):
+            self.inputs.kept[place] = tape[-1][0]
 
     def _read_by_next(self, name: str) -> bool:
         """Of the forward stages here: a recomputed part whose output only a backward stage wants is not finished."""

@@ -59,6 +59,8 @@ class Masks:
             self._drawn[where] = keep_mask(
                 where[1], rate, seed=self.seed, layer=layer, interval=self.interval, epoch=self.epoch
             )
-        dropped: Array = x * self._drawn[where]
+        # The mask first: whatever is written next lies in the cache, and nothing is converted piece by piece.
+        dropped: Array = self._drawn[where].astype(x.dtype)
         dropped *= x.dtype.type(scale(rate))
+        dropped *= x
         return dropped

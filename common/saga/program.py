@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from common.saga.gathers import WeightedSum
 from common.saga.layer import Layer, Model, part_width
+from common.saga.tasks import OF_ROWS, TRUTH, Metric, Task
 
 
 class Kind(enum.Enum):
@@ -100,11 +101,21 @@ class Programs:
     train: StageProgram
     evaluate: StageProgram
     predict: StageProgram
-    """`evaluate` that keeps the logits."""
+    """`evaluate` that keeps the logits; the same where the metric ranks them."""
     constants: frozenset[str]
 
 
-def derive(model: Model, *, hoist: bool = True, commute: bool = True) -> Programs:
+def derive(
+    model: Model,
+    *,
+    hoist: bool = True,
+    commute: bool = True,
+    task: Task = "multi_class",
+    metric: Metric = "accuracy",
+    rounds_rows: bool = False,
+) -> Programs:
+    """A metric of rows wants the logits of every evaluation, not only of the last one."""
+    model = replace(model, task=task, rounds_rows=rounds_rows)
     hoisted = {0} if hoist and not model.layers[0].project else set[int]()
     if commute:
         model = commuted(model, hoisted)
@@ -117,10 +128,13 @@ def derive(model: Model, *, hoist: bool = True, commute: bool = True) -> Program
     def program(stages: Sequence[Stage], wanted: Sequence[str] = ()) -> StageProgram:
         return StageProgram(once_steps, with_tensors(fuse(stages), model, wanted))
 
-    constants = frozenset({"hidden0", "labels", "masks"} | {name for step in once_steps for name in step.writes})
+    constants = frozenset({"hidden0", TRUTH[task], "masks"} | {name for step in once_steps for name in step.writes})
     if not model.layers[0].project:
         constants |= {"source0"}
-    return Programs(model, program(ahead + behind), program(ahead), program(ahead, ["logits"]), constants)
+    predict = program(ahead, ["logits"])
+    return Programs(
+        model, program(ahead + behind), predict if metric in OF_ROWS else program(ahead), predict, constants
+    )
 
 
 def forward(model: Model) -> list[Stage]:
@@ -229,7 +243,7 @@ def _stage_reads(stage: Stage, model: Model) -> tuple[str, ...]:
     n, attention = stage.layer, model.layers[stage.layer].edge is not None
     match stage.kind, stage.backward:
         case Kind.LOSS, _:
-            return ("logits", "labels", "masks")
+            return ("logits", TRUTH[model.task], "masks")
         case Kind.APPLY, False:
             return part_reads(model, n, stage.part)
         case Kind.APPLY, True:

@@ -10,6 +10,7 @@ from common.saga.arrays import Array
 from common.sharding import join, shard
 from common.wire import messages
 from common.wire.channel import Channel, expect
+from common.wire.tasks import together
 
 REQUEST_SECONDS = 60.0
 CHECKPOINT_SECONDS = 600.0
@@ -58,19 +59,17 @@ class ParameterClient:
         message = messages.PushGradients(self._generation, pass_, stage, interval, names)
         count = len(self._peers)
         parts = [[shard(gradients, count, k)[name] for name in names] for k in range(count)]
-        replies = await asyncio.gather(
-            *(
-                self._channel.request(peer, message, part, deadline=REQUEST_SECONDS)
-                for peer, part in zip(self._peers, parts, strict=True)
-            )
+        replies = await together(
+            self._channel.request(peer, message, part, deadline=REQUEST_SECONDS)
+            for peer, part in zip(self._peers, parts, strict=True)
         )
         for reply, _ in replies:
             expect(reply, messages.Done)
         return sum(gradients[name].nbytes for name in names)
 
-    async def report(self, pass_: Pass, interval: int, sums: Mapping[str, float]) -> None:
+    async def report(self, pass_: Pass, interval: int, sums: Mapping[str, float], rows: Sequence[Array] = ()) -> None:
         message = messages.IntervalFinished(self._generation, pass_, interval, dict(sums))
-        reply, _ = await self._channel.request(self._peers[0], message, deadline=REQUEST_SECONDS)
+        reply, _ = await self._channel.request(self._peers[0], message, rows, deadline=REQUEST_SECONDS)
         expect(reply, messages.Done)
 
     async def clock(self, seen: int) -> messages.Clock:
@@ -121,7 +120,7 @@ class ParameterClient:
 
     async def _fetch(self, version: int) -> dict[str, Array]:
         try:
-            weights = join(await asyncio.gather(*(self._pull(peer, version) for peer in self._peers)))
+            weights = join(await together(self._pull(peer, version) for peer in self._peers))
             self.remember(version, weights)
         finally:
             del self._fetching[version]

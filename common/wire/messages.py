@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from common.epoch_metrics import EpochMetrics
 from common.passes import Pass
 from common.task_job import TaskJob
 
@@ -107,7 +108,8 @@ class PushGradients(Message):
 
 
 class IntervalFinished(Message):
-    """Graph server -> parameter server 0: the interval's part of the sums of loss and metrics of this pass."""
+    """Graph server -> parameter server 0: the interval's part of the sums of loss and metrics of this pass. Buffers, if
+    the metric ranks rows: logits, truth and masks of those that are in a mask."""
 
     generation: Count
     pass_: Pass
@@ -162,17 +164,6 @@ class Rows(Message):
     """Buffer: [rows, width]."""
 
 
-class EpochEnded(Message):
-    """One epoch's metrics; None where it was not evaluated or the mask is empty."""
-
-    epoch: Count
-    loss: float
-    train_accuracy: float | None = None
-    valid_accuracy: float | None = None
-    test_accuracy: float | None = None
-    exact: bool = True
-
-
 class AwaitEpochs(Message):
     """Launcher -> parameter server 0, answered with Epochs as soon as there are more than `seen`, or the job ends."""
 
@@ -181,9 +172,10 @@ class AwaitEpochs(Message):
 
 
 class Epochs(Message):
-    """Those after `seen`; `ended` as in Clock, with the best and the last weights version, unless a role is lost."""
+    """Those after `seen`; `ended` as in Clock, with the best and the last weights version, unless a role is lost.
+    `notes`: all so far."""
 
-    epochs: tuple[EpochEnded, ...]
+    epochs: tuple[EpochMetrics, ...]
     ended: str | None = None
     reason: str = ""
     best_version: int | None = None
@@ -192,7 +184,6 @@ class Epochs(Message):
     last_epoch: Count = 0
     is_lost: bool = False
     notes: tuple[str, ...] = ()
-    """All so far, for whoever watches."""
 
 
 class RequestStop(Message):
@@ -220,14 +211,13 @@ class ShardWritten(Message):
 
 
 class LineUp(Message):
-    """Parameter server 0 -> the others, one optimizer step per interval: the next entries of the line, which all go
-    through in the same order. `begins`: no step, but that interval pins the version reached there."""
+    """Parameter server 0 -> the others, one optimizer step per interval: the entries (interval, epoch, begins) of the
+    line from `place` on, which all go through in the same order. `begins`: no step, but that interval pins the version
+    reached there."""
 
     generation: Count
     place: Count
-    """Of the first entry."""
     entries: tuple[tuple[Count, Count, bool], ...]
-    """(interval, epoch, begins)."""
 
 
 class StepPerEpoch(Message):
@@ -376,7 +366,6 @@ AnyMessage = (
     | KeepVersion
     | PullRows
     | Rows
-    | EpochEnded
     | AwaitEpochs
     | Epochs
     | RequestStop

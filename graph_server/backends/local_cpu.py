@@ -6,9 +6,9 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from common.errors import DorylusError, TaskCrashed
-from common.passes import PassKind
+from common.passes import Pass, PassKind
 from common.saga.arrays import Array, Weights
-from common.saga.compute import TaskInputs, TaskOutputs, compute
+from common.saga.compute import Kept, TaskInputs, TaskOutputs, compute
 from common.saga.masks import Masks
 from common.wire import messages
 from common.wire.channel import Reply
@@ -21,6 +21,7 @@ class Backend:
     def __init__(self, options: BackendOptions) -> None:
         self._options = options
         self._pool = ThreadPoolExecutor(options.threads, thread_name_prefix="tensor")
+        self._kept: dict[int, tuple[Pass, Kept]] = {}
 
     @property
     def places(self) -> int:
@@ -49,7 +50,7 @@ class Backend:
             training=task.pass_.kind is PassKind.TRAIN,
         )
         try:
-            inputs = TaskInputs(task.rows, weights, masks, self._options.loss)
+            inputs = TaskInputs(task.rows, weights, masks, self._options.loss, self._kept_of(task))
             outputs = compute(self._options.model, task.step, inputs)
         except DorylusError:
             raise
@@ -57,6 +58,14 @@ class Backend:
             what = f"{task.step} of interval {task.interval} in {task.pass_} raised {type(error).__name__}"
             raise TaskCrashed(what, why=traceback.format_exc().rstrip()) from error
         return outputs, started, time.monotonic()
+
+    def _kept_of(self, task: TensorTask) -> Kept | None:
+        """Of the interval's own pass; what an earlier one has left is gone."""
+        if task.pass_.kind is not PassKind.TRAIN:
+            return None
+        if task.interval not in self._kept or self._kept[task.interval][0] != task.pass_:
+            self._kept[task.interval] = task.pass_, {}
+        return self._kept[task.interval][1]
 
     @property
     def counts(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
+from common.saga.tasks import Task
 from graph_server.ingest.defaults import BUNDLED
 from graph_server.ingest.detect import find_format, is_bundled_name, locate
 from graph_server.ingest.edge_policies import apply_edge_policies
@@ -39,15 +40,17 @@ class Dataset:
     features: Array
     """[N, F] float32, C-contiguous."""
     labels: Array
-    """[N] int64: class 0 .. C-1, -1 = unlabelled."""
+    """[N] int64: class 0 .. C-1, -1 = unlabelled; or, where the task is no multi_class, [N, C] float32, NaN =
+    unlabelled."""
     class_values: tuple[int | str, ...]
-    """[C] the user's label value of each class, sorted."""
+    """[C] the user's label value of each class, sorted; or the numbers of the columns."""
     masks: Array
     """[N] uint8: TRAIN = 1, VALID = 2, TEST = 4."""
     report: Mapping[str, object]
     """Counts, notes (what was decided) and warnings (what may be wrong)."""
     fingerprint: str
     """SHA-256 hex over all of the above but name and report."""
+    task: Task = "multi_class"
 
     @property
     def num_nodes(self) -> int:
@@ -85,18 +88,18 @@ def apply_policies(raw: RawGraph, options: DatasetSpec, *, name: str) -> Dataset
     """The same for every format."""
     check_size(raw)
     check_types(raw, options)
-    classes = apply_label_policies(raw, options)
+    labels = apply_label_policies(raw, options)
     edges = apply_edge_policies(raw, options)
     raw = make_up_features(raw, options, edges.targets)
-    split, split_note = choose_split(raw, options, classes.labels)
-    masks, mask_warnings = check_masks(split, classes.labels, raw.node_ids)
+    split, split_note = choose_split(raw, options, labels.strata)
+    masks, mask_warnings = check_masks(split, labels.strata, raw.node_ids)
     features = apply_feature_policies(raw, options, split["train"])
     arrays = {
         "node_ids": raw.node_ids,
         "sources": edges.sources,
         "targets": edges.targets,
         "features": features.matrix,
-        "labels": classes.labels,
+        "labels": labels.truth,
         "masks": masks,
     }
     report = {
@@ -106,19 +109,24 @@ def apply_policies(raw: RawGraph, options: DatasetSpec, *, name: str) -> Dataset
         "features": features.matrix.shape[1],
         "normalize_features": features.normalization,
         "nan_features": features.num_nan,
-        "classes": len(classes.values),
-        "unlabelled": int((classes.labels < 0).sum()),
+        "task": labels.task,
+        "classes": len(labels.values),
+        "unlabelled": int((labels.strata < 0).sum()),
         **{mask: int(((masks & BITS[mask]) > 0).sum()) for mask in MASK_NAMES},
-        "notes": (*raw.notes, *classes.notes, split_note, *_edge_notes(edges.counts)),
-        "warnings": (*classes.warnings, *mask_warnings, *features.warnings),
+        "notes": (*raw.notes, *labels.notes, split_note, *_edge_notes(edges.counts)),
+        "warnings": (*labels.warnings, *mask_warnings, *features.warnings),
     }
+    facts = {"directed": edges.directed, "class_values": labels.values}
+    if labels.task != "multi_class":
+        facts["task"] = labels.task
     return Dataset(
         name=name,
         format=raw.format,
         directed=edges.directed,
-        class_values=classes.values,
+        class_values=labels.values,
         report=report,
-        fingerprint=fingerprint(arrays, {"directed": edges.directed, "class_values": classes.values}),
+        fingerprint=fingerprint(arrays, facts),
+        task=labels.task,
         **arrays,
     )
 
@@ -158,15 +166,15 @@ def check_types(raw: RawGraph, options: DatasetSpec) -> None:
             )
 
 
-def choose_split(raw: RawGraph, options: DatasetSpec, labels: Array) -> tuple[Mapping[str, Array], str]:
-    """bool [N] each: the file's masks, or a split drawn from `labels` (int64 [N], -1 = unlabelled); and a note."""
+def choose_split(raw: RawGraph, options: DatasetSpec, strata: Array) -> tuple[Mapping[str, Array], str]:
+    """bool [N] each: the file's masks, or a split drawn from `strata` (int64 [N], -1 = unlabelled); and a note."""
     if raw.masks is not None:
         uncovered = raw.num_nodes - int(np.logical_or.reduce([raw.masks[mask] for mask in MASK_NAMES]).sum())
         return raw.masks, f"masks of the file; {uncovered} vertices are in none"
     fractions = {mask: float(getattr(options.split, mask)) for mask in MASK_NAMES}
     shown = " / ".join(f"{fraction:g}" for fraction in fractions.values())
     note = f"no masks in the file: stratified split {shown} by split_seed {options.split_seed}"
-    return draw_split(labels, fractions, options.split_seed), note
+    return draw_split(strata, fractions, options.split_seed), note
 
 
 def _edge_notes(counts: Mapping[str, int | float]) -> tuple[str, ...]:

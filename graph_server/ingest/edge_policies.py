@@ -35,12 +35,12 @@ def apply_edge_policies(raw: RawGraph, options: DatasetSpec) -> Edges:
     keys = sources * num_nodes + targets
     present, times = np.unique(keys, return_counts=True)
     removed = 0
-    if _wants_dedup(options, raw):
+    if wants_dedup(options, raw):
         removed = len(keys) - len(present)
         kept = np.sort(np.unique(keys, return_index=True)[1])
         sources, targets, times = sources[kept], targets[kept], np.ones_like(times)
     missing, reciprocity = _against_transpose(present, times, num_nodes)
-    directed = _is_directed(raw, options, reciprocity)
+    directed = is_directed(raw, options, reciprocity)
     after_dedup = len(sources)
     if not directed and len(missing):
         sources, targets = (
@@ -59,7 +59,7 @@ def apply_edge_policies(raw: RawGraph, options: DatasetSpec) -> Edges:
     return Edges(np.ascontiguousarray(sources), np.ascontiguousarray(targets), directed, counts)
 
 
-def _wants_dedup(options: DatasetSpec, raw: RawGraph) -> bool:
+def wants_dedup(options: DatasetSpec, raw: RawGraph) -> bool:
     return raw.edges_are_a_set if options.dedup == "auto" else bool(options.dedup)
 
 
@@ -83,7 +83,7 @@ def _against_transpose(present: Array, counts: Array, num_nodes: int) -> tuple[A
     return np.repeat(wanted, np.maximum(counts[order] - found, 0)), share
 
 
-def _is_directed(raw: RawGraph, options: DatasetSpec, reciprocity: float) -> bool:
+def is_directed(raw: RawGraph, options: DatasetSpec, reciprocity: float) -> bool:
     if options.directed != "auto":
         return bool(options.directed)
     if raw.undirected is not None:

@@ -90,23 +90,44 @@ def _layout(path: Path) -> _Layout:
 
 def _read_text(path: Path, layout: _Layout, *, as_text: bool) -> EdgeTable | None:
     """None when whole numbers were expected and there are others."""
-    width = layout.width
     parts: list[PieceEdges] = []
-    before = 0
-    for piece in text_pieces(path, _PIECE_BYTES):
-        body, skipped = _below(piece, layout.skip - before)
-        found = piece_edges(body, Place(path, before + skipped + 1, layout.columns, width), as_text)
+    for found in _pieces(path, layout, as_text=as_text):
         if found is None:
             return None
-        if len(found.lines):
-            width = found.width
-            parts.append(found)
-        before += piece.count(b"\n")
+        parts.append(found)
+    width = parts[-1].width if parts else layout.width
     empty = np.zeros(0, dtype=np.int64)
     sources, targets, lines = (
         np.concatenate([part[column] for part in parts]) if parts else empty for column in range(3)
     )
     return EdgeTable(path, sources, targets, lines, _notes(path, layout.header, layout.columns, width or 2))
+
+
+def _pieces(path: Path, layout: _Layout, *, as_text: bool) -> Iterator[PieceEdges | None]:
+    """Those with edges; None where whole numbers were expected and there are others."""
+    width, before = layout.width, 0
+    for piece in text_pieces(path, _PIECE_BYTES):
+        body, skipped = _below(piece, layout.skip - before)
+        found = piece_edges(body, Place(path, before + skipped + 1, layout.columns, width), as_text)
+        if found is None or len(found.lines):
+            width = width if found is None else found.width
+            yield found
+        before += piece.count(b"\n")
+
+
+def edge_pieces(path: Path, as_text: bool) -> Iterator[EdgeTable]:
+    """The same edges, piece by piece. Raises DatasetError where ids are no whole numbers, unless `as_text`."""
+    if ".npy" in path.suffixes:
+        yield _from_array(path, load_npy(path))
+        return
+    for found in _pieces(path, _layout(path), as_text=as_text):
+        if found is None:
+            raise DatasetError(
+                what=f"{path} names vertices by texts",
+                why="the vertices that are listed have whole numbers for ids",
+                fix="write the ids of edges and vertices alike",
+            )
+        yield EdgeTable(path, found.sources, found.targets, found.lines)
 
 
 def _below(piece: bytes, skip: int) -> tuple[bytes, int]:

@@ -99,10 +99,9 @@ def _label_values(cells: list[list[str]], rows: Sequence[Line], path: Path) -> A
     tokens = ["" if cell.lower() in MISSING else cell for row in cells for cell in row]
     if not all(is_number(token) for token in tokens if token):
         return np.array(tokens, dtype=np.str_)
-    numbers = [float(token) if token else np.nan for token in tokens]
-    if all(token.lstrip("+-").isdigit() and len(token) <= 18 for token in tokens if token):
-        return np.array([int(token) if token else -1 for token in tokens], dtype=np.int64)
-    return np.array(numbers, dtype=np.float64)
+    if all(token.lstrip("+-").isdigit() and len(token) <= 18 for token in tokens):
+        return np.array([int(token) for token in tokens], dtype=np.int64)
+    return np.array([float(token) if token else np.nan for token in tokens], dtype=np.float64)
 
 
 def _split_word(line: Line, column: int, path: Path) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from common.errors import DatasetError
+from common.saga.tasks import Task
 
 Array = np.ndarray[Any, Any]
 ReaderDefaults = Mapping[str, Mapping[str, object]]
@@ -36,6 +37,8 @@ class RawGraph:
     masks: Mapping[str, Array] | None = None
     """bool [N] each: train, valid, test."""
     edges_are_a_set: bool = False
+    task: Task | None = None
+    """None: the labels have to tell."""
     undirected: bool | None = None
     """None: the format does not say."""
     usual_normalization: str = "none"

@@ -36,8 +36,8 @@ def write_parquet(raw: RawGraph, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     growing.mkdir()
     try:
-        _write(growing / "nodes.parquet", _vertices(raw), None)
-        _write(growing / "edges.parquet", _edges(raw), facts_of(raw))
+        write_tables(growing / "nodes.parquet", _vertices(raw), None)
+        write_tables(growing / "edges.parquet", _edges(raw), facts_of(raw))
         refuse_existing(path)
         growing.rename(path)
     finally:
@@ -53,7 +53,7 @@ def refuse_existing(path: Path) -> None:
         )
 
 
-def _write(file: Path, groups: Iterator[pyarrow.Table], metadata: dict[bytes, bytes] | None) -> None:
+def write_tables(file: Path, groups: Iterator[pyarrow.Table], metadata: dict[bytes, bytes] | None) -> None:
     first = next(groups)
     schema = first.schema if metadata is None else first.schema.with_metadata(metadata)
     flat = [field.name for field in schema if not pyarrow.types.is_fixed_size_list(field.type)]

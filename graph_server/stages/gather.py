@@ -20,14 +20,18 @@ from graph_server.graph.sum_kernels import weighted_sum
 from graph_server.stages.held import Held
 
 Lags = npt.NDArray[np.int64]
-WORK_PER_CALL = 4_000_000
-"""Edges times width: about 5 ms of a plain kernel, after which other steps get their turn."""
-SMALL_WORK = 50_000
+WORK_PER_CALL = 16_000_000
+"""Edges times width: some milliseconds, after which other steps get their turn."""
+SMALL_WORK, ATTENTION_TIMES = 200_000, 5
+"""What takes about 0.05 ms; attention takes so many times as long as a sum."""
 
 
-def is_small(edges: Edges, rows: slice, width: int) -> bool:
-    """Whether a sum over these rows' edges takes less than about 0.1 ms."""
-    return bool((edges.indptr[rows.stop] - edges.indptr[rows.start] + rows.stop - rows.start) * width < SMALL_WORK)
+def is_small(held: Held, step: Step, rows: slice, width: int) -> bool:
+    """Whether to gather an interval's rows takes no longer than a thread takes to wake."""
+    indptr = held.edges(backward=step.backward).indptr
+    work = (indptr[rows.stop] - indptr[rows.start] + rows.stop - rows.start) * width
+    times = ATTENTION_TIMES if isinstance(held.layer(step).gather, AttentionSum) else 1
+    return bool(work * times < SMALL_WORK)
 
 
 def row_runs(edges: Edges, rows: slice, width: int) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from common.passes import train
 from common.saga.gathers import WeightedSum
+from common.saga.tasks import TRUTH
 from graph_server.graph.factors import factors
 from graph_server.stages.gather import gather_rows
 from graph_server.stages.held import Held
@@ -9,12 +10,13 @@ from graph_server.stages.held import Held
 
 def load_constants(held: Held) -> None:
     """Fill features, labels and masks from the graph folder, run what is hoisted, free what is not read again."""
-    store, partition = held.store, held.partition
+    store, partition, truth = held.store, held.partition, TRUTH[held.programs.model.task]
     for interval in partition.own:
         rows = partition.rows[interval]
         if store.has_constant("hidden0"):
             store.constant("hidden0")[rows] = partition.features(interval)
-        store.constant("labels")[rows, 0] = partition.labels(interval)
+        labels = partition.labels(interval)
+        store.constant(truth)[rows] = labels if labels.ndim == 2 else labels[:, None]
         store.constant("masks")[rows, 0] = partition.masks(interval)
     if store.has_constant("source0"):
         _load_sources(held)

@@ -15,9 +15,13 @@ class ReadAges:
 
     def add(self, lags: Lags | None) -> None:
         """[n] by how many epochs each block was older than the pass that read it."""
-        if lags is not None:
-            values, counts = np.unique(lags, return_counts=True)
-            self._reads.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        if lags is None or not len(lags):
+            return
+        if (lags == lags[0]).all():  # in pipe mode always, and a search of all values would take far longer
+            self._reads[int(lags[0])] += len(lags)
+            return
+        values, counts = np.unique(lags, return_counts=True)
+        self._reads.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     @property
     def counts(self) -> dict[str, int]:

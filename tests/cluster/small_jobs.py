@@ -71,6 +71,7 @@ class Graph:
     directed: bool
     name: str = "small"
     fingerprint: str = "f" * 64
+    task: str = "multi_class"
     class_values: tuple[Any, ...] = tuple(range(CLASSES))
     report: dict[str, object] = field(default_factory=dict)
 

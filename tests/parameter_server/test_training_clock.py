@@ -65,20 +65,22 @@ def evaluated(events):
     return [e.metrics.epoch for e in events if isinstance(e, EpochEnded) and e.metrics.train_accuracy is not None]
 
 
+def metrics_of(**figures) -> EpochMetrics:
+    """The metric is the accuracy."""
+    same = {name.replace("accuracy", "metric"): value for name, value in figures.items() if "accuracy" in name}
+    return EpochMetrics(**figures, **same, exact=True)
+
+
 def test_a_whole_job():
     clock, events = run([0.5, 0.6])
     assert events == [
         PassOpened(passes.train(1)),
         PassOpened(passes.evaluate(1)),
-        EpochEnded(
-            EpochMetrics(epoch=1, loss=1 / 3, train_accuracy=0.75, valid_accuracy=0.5, test_accuracy=0.5, exact=True)
-        ),
+        EpochEnded(metrics_of(epoch=1, loss=1 / 3, train_accuracy=0.75, valid_accuracy=0.5, test_accuracy=0.5)),
         BestChanged(1, None),
         PassOpened(passes.train(2)),
         PassOpened(passes.evaluate(2)),
-        EpochEnded(
-            EpochMetrics(epoch=2, loss=2 / 3, train_accuracy=0.75, valid_accuracy=0.6, test_accuracy=0.5, exact=True)
-        ),
+        EpochEnded(metrics_of(epoch=2, loss=2 / 3, train_accuracy=0.75, valid_accuracy=0.6, test_accuracy=0.5)),
         BestChanged(2, 1),
         PassOpened(passes.predict(2, 2)),
         stopped(ClockState.COMPLETED, "all 2 epochs are done", 2, 2),
@@ -169,7 +171,12 @@ def test_predictions_come_from_the_best_version():
 
 
 def test_a_metric_of_which_less_is_better():
-    _, events = run([0.3, 0.2, 0.5], higher_is_better=False, target_metric=0.2)
+    clock = TrainingClock(ClockSettings(num_epochs=3, metric="mae", task="regression", target_metric=0.2), 1)
+    events = clock.start()
+    for error in (0.3, 0.2):
+        events += clock.interval_finished(clock.current, 0, {"loss": 1.0, "loss_weight": 1.0})
+        events += clock.interval_finished(clock.current, 0, {"valid_error_0": 10 * error, "valid_count_0": 10.0})
+    events += clock.interval_finished(clock.current, 0, {})
     assert events[-1] == stopped(ClockState.COMPLETED, "the valid metric 0.2000 of epoch 2 reached the target", 2, 2)
 
 

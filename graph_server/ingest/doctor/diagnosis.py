@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 import numpy as np
 
+from common.saga.tasks import Task
 from graph_server.ingest.raw_graph import Array
 
 MOST_ROWS = 10
@@ -92,7 +93,7 @@ class FeatureFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClassFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One class, by the user's value; how many vertices it has, and how many of them in each mask."""
+    """One class or label, by the user's value; how many vertices have it, and how many of them in each mask."""
 
     value: int | str
     num_vertices: int
@@ -101,9 +102,24 @@ class ClassFacts(msgspec.Struct, frozen=True, kw_only=True):
     test: int | None
 
 
+class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One number to be met, by its column; over the vertices where it is known."""
+
+    value: int | str
+    num_vertices: int
+    smallest: float | None
+    largest: float | None
+    mean: float | None
+    deviation: float | None
+
+
 class LabelFacts(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[ClassFacts, ...]
+    """Of multi_class and multi_label."""
     unlabelled: int
+    """Vertices without any label."""
+    targets: tuple[TargetFacts, ...] = ()
+    """Of a regression."""
 
 
 class MaskFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +157,9 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     num_edges: int | None = None
     """As trained on, both directions counted; in the file, while that is refused."""
     num_features: int | None = None
+    task: Task | None = None
     num_classes: int | None = None
+    """Or labels of a vertex; None of a regression."""
     findings: tuple[Finding, ...] = ()
     """Refused first, then warnings, then notes."""
     notes: tuple[str, ...] = ()

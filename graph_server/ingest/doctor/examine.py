@@ -20,7 +20,7 @@ from graph_server.ingest.doctor.features import feature_facts
 from graph_server.ingest.doctor.labels import label_facts, label_findings, mask_facts, mask_findings
 from graph_server.ingest.edge_policies import Edges, apply_edge_policies
 from graph_server.ingest.feature_policies import Features, apply_feature_policies
-from graph_server.ingest.label_policies import Classes, apply_label_policies
+from graph_server.ingest.label_policies import Labels, apply_label_policies
 from graph_server.ingest.made_up_features import make_up_features
 from graph_server.ingest.masks import mask_errors
 from graph_server.ingest.raw_graph import Array, RawGraph
@@ -39,7 +39,7 @@ MADE_UP = (Remedy("features", "degree"), Remedy("features", "one_hot"))
 class _Looked(NamedTuple):
     """What each step gave. split: bool [N] each, or None where there is nothing to draw one from."""
 
-    classes: Attempt[Classes]
+    labels: Attempt[Labels]
     edges: Attempt[Edges]
     features: Attempt[Features]
     split: Mapping[str, Array] | None
@@ -47,7 +47,7 @@ class _Looked(NamedTuple):
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
-        return (*self.edges.findings, *self.classes.findings, *self.mask_refusals, *self.features.findings)
+        return (*self.edges.findings, *self.labels.findings, *self.mask_refusals, *self.features.findings)
 
 
 def examine(options: DatasetSpec, base_folder: Path) -> Diagnosis:
@@ -71,7 +71,7 @@ def examine(options: DatasetSpec, base_folder: Path) -> Diagnosis:
 def examine_graph(raw: RawGraph, options: DatasetSpec, findings: tuple[Finding, ...] = ()) -> Diagnosis:
     """Of a graph with a vertex at least. `findings`: what was found before it was read."""
     looked = _look(raw, options)
-    classes, edges, made = looked.classes.value, looked.edges.value, looked.features.value
+    labels, edges, made = looked.labels.value, looked.edges.value, looked.features.value
     is_refused = bool(looked.edges.findings)
     about_edges = None if edges is None else edge_facts(raw, edges, looked.edges.options, is_refused=is_refused)
     about_features, feature_findings = feature_facts(raw, made)
@@ -83,20 +83,21 @@ def examine_graph(raw: RawGraph, options: DatasetSpec, findings: tuple[Finding, 
         num_nodes=raw.num_nodes,
         num_edges=_num_edges(raw, looked.edges),
         num_features=_num_features(about_features, looked.features),
-        num_classes=None if classes is None else len(classes.values),
+        num_classes=None if labels is None or labels.task == "regression" else len(labels.values),
+        task=None if labels is None else labels.task,
         findings=found,
-        notes=(*raw.notes, *(classes.notes if classes else ())),
+        notes=(*raw.notes, *(labels.notes if labels else ())),
         edges=about_edges,
         features=about_features,
-        labels=None if classes is None else label_facts(classes, looked.split),
+        labels=None if labels is None else label_facts(labels, looked.split),
         masks=None if looked.split is None else mask_facts(raw, looked.split),
     )
 
 
 def _look(raw: RawGraph, options: DatasetSpec) -> _Looked:
-    classes = attempt("labels", lambda given: apply_label_policies(raw, given), options)
+    labels = attempt("labels", lambda given: apply_label_policies(raw, given), options)
     edges = attempt("edges", lambda given: apply_edge_policies(raw, given), options, DIRECTION)
-    split, mask_refusals = _masks(raw, options, classes.value)
+    split, mask_refusals = _masks(raw, options, labels.value)
     everyone = np.ones(raw.num_nodes, dtype=bool)
     train = split["train"] if split is not None and split["train"].any() else everyone
     targets = raw.targets if edges.value is None else edges.value.targets
@@ -106,29 +107,29 @@ def _look(raw: RawGraph, options: DatasetSpec) -> _Looked:
         options,
         MADE_UP if raw.features is None else FEATURES,
     )
-    return _Looked(classes, edges, features, split, mask_refusals)
+    return _Looked(labels, edges, features, split, mask_refusals)
 
 
 def _masks(
-    raw: RawGraph, options: DatasetSpec, classes: Classes | None
+    raw: RawGraph, options: DatasetSpec, labels: Labels | None
 ) -> tuple[Mapping[str, Array] | None, tuple[Finding, ...]]:
-    if classes is None and raw.masks is None:
+    if labels is None and raw.masks is None:
         return None, ()
     # Without labels, masks are still checked against each other.
-    labels = np.zeros(raw.num_nodes, dtype=np.int64) if classes is None else classes.labels
-    split, _ = choose_split(raw, options, labels)
-    return split, tuple(refusal("masks", error) for error in mask_errors(split, labels, raw.node_ids))
+    strata = np.zeros(raw.num_nodes, dtype=np.int64) if labels is None else labels.strata
+    split, _ = choose_split(raw, options, strata)
+    return split, tuple(refusal("masks", error) for error in mask_errors(split, strata, raw.node_ids))
 
 
 def _noticed(raw: RawGraph, looked: _Looked, about_edges: EdgeFacts | None) -> Iterator[Finding]:
     """What no step refuses."""
-    classes, edges = looked.classes.value, looked.edges.value
+    labels, edges = looked.labels.value, looked.edges.value
     if edges is not None and about_edges is not None:
         yield from edge_findings(raw, edges, about_edges)
-    if classes is not None:
-        yield from label_findings(classes, looked.split)
+    if labels is not None:
+        yield from label_findings(labels, looked.split)
     if looked.split is not None:
-        yield from mask_findings(raw, looked.split, None if classes is None else classes.labels)
+        yield from mask_findings(raw, looked.split, None if labels is None else labels.strata)
 
 
 def _num_edges(raw: RawGraph, edges: Attempt[Edges]) -> int:

@@ -1,21 +1,33 @@
-"""Labels and masks: which classes there are, who is judged by what, and what the masks leave out."""
+"""Labels and masks: what there is to learn, who is judged by what, and what the masks leave out."""
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from graph_server.ingest.doctor.diagnosis import ClassFacts, Finding, LabelFacts, Level, MaskFacts, first_rows
-from graph_server.ingest.label_policies import Classes
+from graph_server.graph.truth import known
+from graph_server.ingest.doctor.diagnosis import (
+    ClassFacts,
+    Finding,
+    LabelFacts,
+    Level,
+    MaskFacts,
+    TargetFacts,
+    first_rows,
+)
+from graph_server.ingest.label_policies import Labels
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, first_few
 
 Masks = Mapping[str, Array]
 
 
-def label_facts(classes: Classes, masks: Masks | None) -> LabelFacts:
+def label_facts(labels: Labels, masks: Masks | None) -> LabelFacts:
     """masks   bool [N] each; None: there are none to count by"""
-    num_classes = len(classes.values)
-    in_each = {} if masks is None else {name: _count(classes.labels[mask], num_classes) for name, mask in masks.items()}
-    totals = _count(classes.labels, num_classes)
+    unlabelled = int((labels.strata < 0).sum())
+    if labels.task == "regression":
+        columns = zip(labels.values, labels.truth.T, strict=True)
+        return LabelFacts(classes=(), unlabelled=unlabelled, targets=tuple(_target(*column) for column in columns))
+    in_each = {} if masks is None else {name: _count(labels, mask) for name, mask in masks.items()}
+    totals = _count(labels, np.ones(len(labels.truth), dtype=bool))
     return LabelFacts(
         classes=tuple(
             ClassFacts(
@@ -23,9 +35,9 @@ def label_facts(classes: Classes, masks: Masks | None) -> LabelFacts:
                 num_vertices=totals[place],
                 **{name: in_each[name][place] if in_each else None for name in MASK_NAMES},
             )
-            for place, value in enumerate(classes.values)
+            for place, value in enumerate(labels.values)
         ),
-        unlabelled=int((classes.labels < 0).sum()),
+        unlabelled=unlabelled,
     )
 
 
@@ -39,13 +51,13 @@ def mask_facts(raw: RawGraph, masks: Masks) -> MaskFacts:
     )
 
 
-def label_findings(classes: Classes, masks: Masks | None) -> Iterator[Finding]:
-    unlabelled = classes.labels < 0
-    if len(classes.values) == 1:
+def label_findings(labels: Labels, masks: Masks | None) -> Iterator[Finding]:
+    unlabelled = labels.strata < 0
+    if labels.task == "multi_class" and len(labels.values) == 1:
         yield Finding(
             code="one_class",
             level=Level.WARNING,
-            what=f"all labelled vertices have the label {classes.values[0]}",
+            what=f"all labelled vertices have the label {labels.values[0]}",
             why="-1 means unlabelled and is no class, so there is nothing to tell apart",
             fix="label the other class with a value of its own",
         )
@@ -59,19 +71,24 @@ def label_findings(classes: Classes, masks: Masks | None) -> Iterator[Finding]:
             rows_of="vertices",
             rows=first_rows(unlabelled),
         )
-    if masks is not None:
-        absent = np.setdiff1d(classes.labels[~unlabelled], classes.labels[masks["train"]])
-        if len(absent):
-            values = np.array(classes.values)[absent]
-            yield Finding(
-                code="untrained_classes",
-                level=Level.WARNING,
-                what=f"{len(absent)} of {len(classes.values)} classes have no train vertex: {first_few(values)}",
-                why="the model cannot learn what it never sees",
-                fix="put vertices of these classes into the train mask",
-                rows_of="vertices",
-                rows=first_rows(np.isin(classes.labels, absent)),
-            )
+    if masks is not None and labels.task != "regression":
+        yield from _untrained(labels, masks["train"])
+
+
+def _untrained(labels: Labels, train: Array) -> Iterator[Finding]:
+    everywhere, trained = (np.array(_count(labels, rows)) for rows in (np.ones(len(train), dtype=bool), train))
+    absent = np.flatnonzero((everywhere > 0) & (trained == 0))
+    if len(absent):
+        values, truth = np.array(labels.values)[absent], labels.truth
+        yield Finding(
+            code="untrained_classes",
+            level=Level.WARNING,
+            what=f"{len(absent)} of {len(labels.values)} classes have no train vertex: {first_few(values)}",
+            why="the model cannot learn what it never sees",
+            fix="put vertices of these classes into the train mask",
+            rows_of="vertices",
+            rows=first_rows(np.isin(truth, absent) if truth.ndim == 1 else (truth[:, absent] == 1).any(axis=1)),
+        )
 
 
 def mask_findings(raw: RawGraph, masks: Masks, labels: Array | None) -> Iterator[Finding]:
@@ -118,6 +135,20 @@ def mask_findings(raw: RawGraph, masks: Masks, labels: Array | None) -> Iterator
         )
 
 
-def _count(labels: Array, num_classes: int) -> list[int]:
-    counts: list[int] = np.bincount(labels[labels >= 0], minlength=num_classes).tolist()
+def _count(labels: Labels, rows: Array) -> list[int]:
+    """Vertices of each class, or with each label."""
+    truth = labels.truth[rows]
+    if truth.ndim == 1:
+        counts: list[int] = np.bincount(truth[known(truth)], minlength=len(labels.values)).tolist()
+    else:
+        counts = (truth == 1).sum(axis=0).tolist()
     return counts
+
+
+def _target(value: int | str, column: Array) -> TargetFacts:
+    numbers = column[~np.isnan(column)].astype(np.float64)
+    facts = [float(of(numbers)) if len(numbers) else None for of in (np.min, np.max, np.mean, np.std)]
+    smallest, largest, mean, deviation = facts
+    return TargetFacts(
+        value=value, num_vertices=len(numbers), smallest=smallest, largest=largest, mean=mean, deviation=deviation
+    )

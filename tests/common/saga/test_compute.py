@@ -5,7 +5,7 @@ import pytest
 
 from common import plugins
 from common.saga.compute import TaskInputs, compute, step_gradients, step_parameters
-from common.saga.cost import tensor_width
+from common.saga.cost import kept_width, tensor_width
 from common.saga.layer import ModelOptions
 from common.saga.loss import LossOptions
 from common.saga.masks import Masks
@@ -126,3 +126,25 @@ def test_evaluation_drops_nothing(name):
     plain = compute(found.model, step, evaluated).rows
     assert same(plain, compute(found.model, step, other).rows)
     assert not same(plain, compute(found.model, step, given).rows)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_kept_for_the_recomputing_step_changes_no_bit(name):
+    """A table of rows by name, so that a step that recomputes another reads what that one read."""
+    found, kept = programs(name), {}
+    random = np.random.default_rng(0)
+    names = {tensor for step in tasks(found) for tensor in step.reads} - {"labels", "masks"}
+    rows = {t: random.normal(size=(11, tensor_width(found.model, t))).astype(np.float32) for t in sorted(names)}
+    weights, was_kept = inputs(found, tasks(found)[0], 11).weights, 0
+    for step in tasks(found):
+        plain = inputs(found, step, 11)
+        given = {t: rows.get(t, plain.rows[t]) for t in step.reads}
+        masks = [Masks(seed=0, interval=0, epoch=1, training=True) for _ in range(2)]
+        alone = compute(found.model, step, TaskInputs(given, weights, masks[0], plain.loss))
+        together = compute(found.model, step, TaskInputs(given, weights, masks[1], plain.loss, kept))
+        was_kept = max(was_kept, sum(array.shape[1] for array in kept.values()))
+        assert same(alone.rows, together.rows)
+        assert same(alone.gradients, together.gradients)
+    assert was_kept == kept_width(found.model, found.train)
+    assert was_kept or name == "gat", "whose one map's output is sent, and so is in the store already"
+    assert not kept, "the step that recomputes takes it"

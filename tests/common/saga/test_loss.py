@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from common.saga.loss import TEST, TRAIN, VALID, balanced_weights, loss_options, softmax_cross_entropy
+from common.saga.metric_sums import metric_sums
 
 ROWS, CLASSES = 40, 5
 
@@ -66,7 +67,7 @@ def test_the_gradient_is_the_derivative(interval, weights):
 
 def test_the_counts(interval):
     logits, labels, masks = interval
-    sums, _ = softmax_cross_entropy(logits, labels, masks, loss_options(WEIGHTS["one"], counts(labels, masks)))
+    sums = metric_sums(logits, labels, masks, loss_options(WEIGHTS["one"], counts(labels, masks)))
     for name, bit in (("train", TRAIN), ("valid", VALID), ("test", TEST)):
         chosen = [n for n in range(ROWS) if labels[n, 0] >= 0 and masks[n, 0] & bit]
         assert sums[f"{name}_count"] == len(chosen)

@@ -114,6 +114,17 @@ def test_drop_multiplies_by_the_scale_or_by_zero(dtype):
     assert 0 < kept.sum() < 60
 
 
+def test_a_dropped_value_keeps_its_sign_and_what_is_no_number_stays_none():
+    """The bits of x times 0 or 1, times the scale."""
+    x = np.tile(np.array([1.5, -1.5, 0.0, -0.0, 1e-40, np.inf, -np.inf, np.nan], np.float32), (50, 8))
+    with np.errstate(invalid="ignore"):
+        expected = x * mask(x.shape, 0.5) * np.float32(scale(0.5))
+        dropped = masks().drop(x, 0.5, layer=0)
+    number = ~np.isnan(expected)
+    assert np.array_equal(np.isnan(dropped), ~number)
+    assert np.array_equal(dropped.view(np.uint32)[number], expected.view(np.uint32)[number])
+
+
 def test_forward_and_vjp_of_a_task_see_one_mask():
     one_task = masks()
     x = np.ones((12, 5), np.float32)
