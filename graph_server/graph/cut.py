@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import SpecError
-from graph_server.graph.csr import EdgeList, Ints, build, offsets, symmetrised
+from graph_server.graph.csr import Bools, Csr, EdgeList, Ints, build, offsets, symmetrised
 
-METHODS = ("stream", "metis", "range", "hash")
+METHODS = ("stream", "balanced", "fennel", "metis", "range", "hash")
 TASK_INPUT_BYTES = 8_000_000
 """An interval's widest task input: large enough to hide a call's latency, small enough for a function's memory."""
 SMALL_GRAPH_EDGES = 50_000
@@ -71,11 +71,13 @@ def make_cut(
     method: str = "stream",
     seed: int = 0,
     max_rows_per_interval: int | None = None,
+    train: Bools | None = None,
 ) -> Cut:
     """Cut a graph into intervals.
 
     edges                  as the model will see them: after `directed` and `dedup`
     max_rows_per_interval  refuse a larger interval, with the number of intervals it would take
+    train                  [V] the vertices that `balanced` spreads; no other method looks at them
 
     Raises SpecError for an unknown method, fewer than one interval, or intervals that stay too large; DatasetError if
     METIS is asked for and cannot run.
@@ -84,7 +86,7 @@ def make_cut(
     max_rows = edges.num_nodes if max_rows_per_interval is None else max_rows_per_interval
     if edges.num_nodes > max_rows * num_intervals:
         raise _too_large(-(-edges.num_nodes // num_intervals), max_rows, -(-edges.num_nodes // max_rows))
-    clusters = _clusters(edges, num_intervals, method, seed, max_rows)
+    clusters = _clusters(edges, num_intervals, method, seed, max_rows=max_rows, train=train)
     cut = cut_of_clusters(clusters, num_intervals, method=method, seed=seed)
     largest = int(np.diff(cut.bounds).max())
     if largest > max_rows:
@@ -98,11 +100,9 @@ def cut_of_clusters(clusters: Ints, num_intervals: int, *, method: str, seed: in
     return Cut(method, seed, order, offsets(np.bincount(clusters, minlength=num_intervals)))
 
 
-def range_clusters(edges: EdgeList, num_clusters: int) -> Ints:
+def range_clusters(in_degree: Ints, out_degree: Ints, num_clusters: int) -> Ints:
     """Runs of original ids, balanced in edges: a vertex weighs its in-edges, its out-edges and one."""
-    weights = np.bincount(edges.sources, minlength=edges.num_nodes) + 1
-    weights += np.bincount(edges.targets, minlength=edges.num_nodes)
-    before = offsets(weights)
+    before = offsets(in_degree + out_degree + 1)
     return before[:-1] * num_clusters // max(int(before[-1]), 1)
 
 
@@ -121,12 +121,40 @@ def splitmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _clusters(edges: EdgeList, num_clusters: int, method: str, seed: int, max_rows: int) -> Ints:
+def streamed_clusters(
+    structure: Csr,
+    num_clusters: int,
+    method: str,
+    *,
+    seed: int,
+    max_rows: int | None = None,
+    train: Bools | None = None,
+) -> Ints:
+    """method: stream, balanced or fennel; the first two are LDG."""
+    # Here, not above: a small graph has one interval and does not wait for numba.
+    from graph_server.graph.stream_cut import stream_clusters
+
+    return stream_clusters(
+        structure,
+        num_clusters,
+        seed=seed,
+        max_rows=max_rows,
+        objective="fennel" if method == "fennel" else "ldg",
+        train=train if method == "balanced" else None,
+    )
+
+
+def _clusters(
+    edges: EdgeList, num_clusters: int, method: str, seed: int, *, max_rows: int, train: Bools | None
+) -> Ints:
     if num_clusters == 1:
         return np.zeros(edges.num_nodes, np.int64)
     match method:
         case "range":
-            return range_clusters(edges, num_clusters)
+            in_degree, out_degree = (
+                np.bincount(ends, minlength=edges.num_nodes) for ends in (edges.targets, edges.sources)
+            )
+            return range_clusters(in_degree, out_degree, num_clusters)
         case "hash":
             return hash_clusters(edges.num_nodes, num_clusters, seed)
         case "metis":
@@ -134,10 +162,8 @@ def _clusters(edges: EdgeList, num_clusters: int, method: str, seed: int, max_ro
 
             return metis_clusters(symmetrised(build(edges)), num_clusters, seed=seed)
         case _:
-            # Here, not above: a small graph has one interval and does not wait for numba.
-            from graph_server.graph.stream_cut import stream_clusters
-
-            return stream_clusters(symmetrised(build(edges)), num_clusters, seed=seed, max_rows=max_rows)
+            structure = symmetrised(build(edges))
+            return streamed_clusters(structure, num_clusters, method, seed=seed, max_rows=max_rows, train=train)
 
 
 def _check(num_intervals: int, method: str) -> None:

@@ -4,6 +4,8 @@ Intervals that read each other lie together, and the edges balance. The deal cha
 what: any deal gives the same weights. Deterministic; ties go to the lower number.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,13 +23,13 @@ def interval_edges(indptr: Ints, sources: Indices, bounds: Ints) -> Ints:
 
     indptr, sources  in-edges of the relabelled graph
     """
-    num_intervals = len(bounds) - 1
-    interval_of = np.repeat(np.arange(num_intervals, dtype=np.int32), np.diff(bounds))
-    counts = np.zeros((num_intervals, num_intervals), np.int64)
-    for interval in range(num_intervals):
-        read = sources[indptr[bounds[interval]] : indptr[bounds[interval + 1]]]
-        counts[interval] = np.bincount(interval_of[read], minlength=num_intervals)
-    return counts
+    ends = indptr[bounds]
+    return np.stack([edges_from(sources[first:last], bounds) for first, last in pairwise(ends)])
+
+
+def edges_from(sources: Indices, bounds: Ints) -> Ints:
+    """[I] int64: how many of these edges come from each interval."""
+    return np.bincount(np.searchsorted(bounds, sources, side="right") - 1, minlength=len(bounds) - 1)
 
 
 def deal(weights: Ints, edges: Ints, num_graph_servers: int) -> Owners:

@@ -28,14 +28,15 @@ SUFFIX = ".dorylus"
 
 
 class IntervalArrays(NamedTuple):
-    """indptr [rows + 1] int64 from 0; sources [edges] int32 or int64; features [rows, F] float32; labels [rows] int64;
-    masks [rows] uint8; loops [rows] bool: the vertex has an edge to itself. All memory-mapped, read-only.
+    """indptr [rows + 1] int64 from 0; sources [edges] int32 or int64; features [rows, F] float32; labels [rows] int64
+    or, where the task is no multi_class, [rows, outputs] float32; masks [rows] uint8; loops [rows] bool: the vertex has
+    an edge to itself. All memory-mapped, read-only.
     """
 
     indptr: Ints
     sources: Indices
     features: npt.NDArray[np.float32]
-    labels: Ints
+    labels: npt.NDArray[Any]
     masks: npt.NDArray[np.uint8]
     loops: Bools
 

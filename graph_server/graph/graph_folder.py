@@ -19,12 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DatasetError
+from common.saga.tasks import Task
 from graph_server.graph import manifest as manifests
-from graph_server.graph.csr import Csr, EdgeList, Ints, build, has_self_loop, is_symmetric
+from graph_server.graph.csr import Ints, has_self_loop
 from graph_server.graph.cut import Cut
-from graph_server.graph.deal import interval_edges
+from graph_server.graph.deal import edges_from
 from graph_server.graph.folder_reader import SUFFIX, GraphFolder, interval_file
 from graph_server.graph.manifest import CutEntry, FileEntry, Manifest, plain
+from graph_server.graph.relabelled import EdgesInMemory, RelabelledEdges
+from graph_server.graph.truth import count_entries
 
 __all__ = ["SUFFIX", "GraphFolder", "GraphSource", "write_graph_folder"]
 
@@ -48,7 +51,9 @@ class GraphSource(Protocol):
     @property
     def features(self) -> npt.NDArray[np.float32]: ...
     @property
-    def labels(self) -> Ints: ...
+    def task(self) -> Task: ...
+    @property
+    def labels(self) -> npt.NDArray[Any]: ...
     @property
     def class_values(self) -> tuple[Any, ...]: ...
     @property
@@ -59,8 +64,10 @@ class GraphSource(Protocol):
     def fingerprint(self) -> str: ...
 
 
-def write_graph_folder(dataset: GraphSource, cut: Cut, path: Path) -> None:
+def write_graph_folder(dataset: GraphSource, cut: Cut, path: Path, *, edges: RelabelledEdges | None = None) -> None:
     """Write `dataset`, cut as `cut` says, to `path`, a name that ends with .dorylus.
+
+    edges  of a graph that does not fit in memory; the dataset's own are then not looked at
 
     Raises DatasetError if the name ends otherwise or is a file's.
     """
@@ -70,7 +77,8 @@ def write_graph_folder(dataset: GraphSource, cut: Cut, path: Path) -> None:
     growing = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
     growing.mkdir()
     try:
-        manifest = _fill(_Files(growing), dataset, cut)
+        edges = edges or EdgesInMemory(dataset.sources, dataset.targets, cut)
+        manifest = _fill(_Files(growing), dataset, cut, edges)
         _publish(growing, path, manifest)
     finally:
         shutil.rmtree(growing, ignore_errors=True)
@@ -110,15 +118,12 @@ class _HashingFile:
         return len(data)
 
 
-def _fill(files: _Files, dataset: GraphSource, cut: Cut) -> Manifest:
-    num_nodes = len(cut.order)
-    csr = build(EdgeList(cut.rank[dataset.sources], cut.rank[dataset.targets], num_nodes))
+def _fill(files: _Files, dataset: GraphSource, cut: Cut, edges: RelabelledEdges) -> Manifest:
     _write_ids(files, np.asarray(dataset.node_ids)[cut.order])
     files.array("order.npy", cut.order)
-    files.array("interval_edges.npy", interval_edges(csr.indptr, csr.indices, cut.bounds))
-    for interval in range(cut.num_intervals):
-        _write_interval(files, interval, dataset, cut, csr)
-    manifest = _describe(files, dataset, cut, csr)
+    between = [_write_interval(files, interval, dataset, cut, edges) for interval in range(cut.num_intervals)]
+    files.array("interval_edges.npy", np.stack(between))
+    manifest = _describe(files, dataset, cut, edges)
     (files.folder / manifests.FILE_NAME).write_bytes(manifests.encode(manifest))
     return manifest
 
@@ -130,25 +135,24 @@ def _write_ids(files: _Files, ids: npt.NDArray[Any]) -> None:
         files.text("ids.json", json.dumps([str(name) for name in ids.tolist()], ensure_ascii=False))
 
 
-def _write_interval(files: _Files, interval: int, dataset: GraphSource, cut: Cut, csr: Csr) -> None:
+def _write_interval(files: _Files, interval: int, dataset: GraphSource, cut: Cut, edges: RelabelledEdges) -> Ints:
+    """Returns how many in-edges it has from each interval: [I] int64."""
     first, last = int(cut.bounds[interval]), int(cut.bounds[interval + 1])
-    rows = cut.order[first:last]
-    start = csr.indptr[first]
-    block = Csr(csr.indptr[first : last + 1] - start, csr.indices[start : csr.indptr[last]])
+    rows, block = cut.order[first:last], edges.block(interval)
     arrays: dict[str, npt.NDArray[Any]] = {
         "indptr": block.indptr,
         "sources": block.indices,
         "features": dataset.features[rows].astype(np.float32, copy=False),
-        "labels": dataset.labels[rows].astype(np.int64, copy=False),
+        "labels": dataset.labels[rows].astype(np.int64 if dataset.task == "multi_class" else np.float32, copy=False),
         "masks": dataset.masks[rows].astype(np.uint8, copy=False),
         "loops": has_self_loop(block, first),
     }
     for name, values in arrays.items():
         files.array(interval_file(interval, name), values)
+    return edges_from(block.indices, cut.bounds)
 
 
-def _describe(files: _Files, dataset: GraphSource, cut: Cut, csr: Csr) -> Manifest:
-    train_labels = dataset.labels[((dataset.masks & TRAIN) != 0) & (dataset.labels >= 0)]
+def _describe(files: _Files, dataset: GraphSource, cut: Cut, edges: RelabelledEdges) -> Manifest:
     num_classes = len(dataset.class_values)
     report = plain(dataset.report)
     class_values = plain(list(dataset.class_values))
@@ -158,18 +162,19 @@ def _describe(files: _Files, dataset: GraphSource, cut: Cut, csr: Csr) -> Manife
         format_version=manifests.FORMAT_VERSION,
         name=dataset.name,
         num_nodes=len(cut.order),
-        num_edges=len(csr.indices),
+        num_edges=edges.num_edges,
         directed=bool(dataset.directed),
-        symmetric=is_symmetric(csr),
+        symmetric=edges.symmetric,
         num_features=dataset.features.shape[1],
         feature_dtype="float32",
         num_classes=num_classes,
         class_values=tuple(class_values),  # type: ignore[arg-type]
-        train_class_counts=tuple(np.bincount(train_labels, minlength=num_classes).tolist()),
+        train_class_counts=count_entries(dataset.labels, (dataset.masks & TRAIN) != 0, num_classes),
         source_fingerprint=dataset.fingerprint,
         cut=CutEntry(cut.method, cut.seed, cut.num_intervals, cut.sha256, tuple(cut.bounds.tolist())),
         report=dict(report),
         files=files.entries,
+        task=dataset.task,
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from common.errors import DatasetError
+from common.saga.tasks import Task
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -43,13 +44,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     num_features: int
     feature_dtype: str
     num_classes: int
+    """Or outputs, where the task is no multi_class."""
     class_values: tuple[ClassValue, ...]
     train_class_counts: tuple[int, ...]
+    """Labelled train entries of each."""
     source_fingerprint: str
     cut: CutEntry
     report: dict[str, object]
     files: dict[str, FileEntry]
     """Relative path -> its size and hash; the manifest itself is not among them."""
+    task: Task = "multi_class"
 
 
 class _Head(msgspec.Struct):

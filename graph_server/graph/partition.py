@@ -90,8 +90,8 @@ class Partition:
         """[rows, F] float32 of an own interval, memory-mapped."""
         return self.folder.array(interval, "features")
 
-    def labels(self, interval: int) -> Ints:
-        """[rows] int64, -1 = unlabelled, memory-mapped."""
+    def labels(self, interval: int) -> npt.NDArray[Any]:
+        """[rows] int64, -1 = unlabelled, or [rows, outputs] float32, NaN = unlabelled; memory-mapped."""
         return self.folder.array(interval, "labels")
 
     def masks(self, interval: int) -> npt.NDArray[np.uint8]:

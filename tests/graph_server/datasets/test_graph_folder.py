@@ -19,6 +19,9 @@ CONTENTS: dict[str, dict[str, Any]] = {
     "texts": {"node_ids": np.array(["d", "b c", "ä", "007"]), "labels": np.array(["x", "", "y", "x"])},
     "one way, twice, loops": {"sources": np.array([0, 0, 2, 3]), "targets": np.array([1, 1, 2, 1])},
     "row by row": {"usual_normalization": "row"},
+    "several labels": {"labels": np.array([[1, 1, 0], [0, np.nan, 1], [0, 1, 0], [np.nan] * 3])},
+    "numbers to be met": {"labels": np.array([0.5, -1, 1e-3, np.nan])},
+    "whole numbers to be met": {"labels": np.array([[2, -1], [0, 1], [1, 0], [3, 4]]), "task": "regression"},
 }
 
 
@@ -40,8 +43,10 @@ def test_everything_comes_back(tmp_path: Path, changes: dict[str, Any], directed
     after = load(tmp_path / "ring.dorylus")
     assert (after.format, after.directed, after.class_values) == ("graph_folder", directed, before.class_values)
     assert pairs(after) == pairs(before)
-    for name in ("node_ids", "features", "labels", "masks"):
+    for name in ("node_ids", "features", "masks"):
         assert np.array_equal(getattr(after, name), getattr(before, name)), name
+    assert (after.task, after.labels.dtype) == (before.task, before.labels.dtype)
+    assert np.array_equal(after.labels, before.labels, equal_nan=True)
 
 
 def change(manifest: Path, **values: object) -> None:

@@ -45,11 +45,24 @@ def test_a_vertex_without_an_entry_is_unlabelled(tmp_path: Path):
     assert not raw.masks["valid"].any()
 
 
-def test_one_hot_lists_are_classes_and_several_labels_are_refused(tmp_path: Path):
+def test_one_hot_lists_are_classes_and_others_are_several_labels(tmp_path: Path):
     one_hot = {"0": [1, 0], "1": [0, 1], "2": [1, 0], "3": [0, 1]}
     assert load(write(tmp_path, class_map=one_hot), directed=True).labels.tolist() == [0, 1, 0, 1]
-    with pytest.raises(DatasetError, match=r"1 of 4 vertices have several labels \(multi_label\)"):
-        load(write(tmp_path, class_map=one_hot | {"2": [1, 1]}), directed=True)
+    several = load(write(tmp_path, class_map=one_hot | {"2": [1, 1]}), directed=True)
+    assert (several.task, several.labels.tolist()) == ("multi_label", [[1, 0], [0, 1], [1, 1], [0, 1]])
+
+
+def test_a_vertex_without_an_entry_has_no_known_label(tmp_path: Path):
+    dataset = load(write(tmp_path, class_map={"0": [1, 1], "1": [0, 1], "2": [1, 0]}), directed=True)
+    assert np.isnan(dataset.labels[3]).all()
+    assert dataset.report["unlabelled"] == 1
+
+
+def test_inductive_training_is_spoken_of(tmp_path: Path):
+    folder = write(tmp_path)
+    assert not any("inductive" in note for note in read(folder).notes)
+    (folder / "adj_train.npz").write_bytes((folder / "adj_full.npz").read_bytes())
+    assert any("inductive training is not in this version" in note for note in read(folder).notes)
 
 
 @pytest.mark.parametrize(("name", "lacks"), [("feats.npy", "feats.npy"), ("class_map.json", "class_map.json")])

@@ -42,6 +42,14 @@ def test_the_tables_are_read_as_they_stand(tmp_path: Path):
     assert "split: random" in raw.notes
 
 
+def test_labels_of_many_columns_are_several_labels(tmp_path: Path):
+    folder = write(tmp_path, raw__node_label="1,1,0\n0,nan,1\n0,1,1\n1,0,0\n")
+    dataset = load(folder, directed=True)
+    assert dataset.task == "multi_label"
+    expected = [[1, 1, 0], [0, np.nan, 1], [0, 1, 1], [1, 0, 0]]
+    assert np.array_equal(dataset.labels, expected, equal_nan=True)
+
+
 def test_tables_that_a_user_unpacked_and_the_raw_folder_itself(tmp_path: Path):
     folder = write(tmp_path, raw__edge="")
     (folder / "raw" / "edge.csv").write_text("0,1\r\n1,2\r\n2,3\r\n3,0\r\n")

@@ -26,6 +26,7 @@ class Graph:
     string_ids: bool = False
     name: str = "small"
     fingerprint: str = "f" * 64
+    task: str = "multi_class"
     class_values: tuple[Any, ...] = (10, 20, 30)
     report: Mapping[str, object] = field(default_factory=lambda: {"self_loops": np.int64(0), "notes": ("none",)})
 

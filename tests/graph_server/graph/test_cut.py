@@ -50,6 +50,26 @@ def test_the_stream_balances_edges(num_intervals: int):
     assert loads.max() <= 1.05 * loads.mean() + degrees.max() + 1
 
 
+def test_fennel_finds_planted_blocks_and_balances():
+    graph = two_blocks(2000, inside=20_000, across=1_000)
+    cut = make_cut(graph.edges, 2, method="fennel")
+    assert share_cut(graph, cut) < 0.06
+    assert np.diff(cut.bounds).max() <= 1.1 * 1000
+
+
+def test_train_vertices_are_balanced_on_demand():
+    """All of them lie in one of two blocks: a cut that follows the blocks leaves the other without."""
+    graph = two_blocks(2000, inside=20_000, across=1_000)
+    followed = make_cut(graph.edges, 2)
+    train = followed.rank < followed.bounds[1]
+    counts = {}
+    for method in ("stream", "balanced"):
+        cut = make_cut(graph.edges, 2, method=method, train=train)
+        counts[method] = np.bincount(np.searchsorted(cut.bounds, cut.rank[train], side="right") - 1, minlength=2)
+    assert counts["stream"].max() > 0.95 * train.sum()
+    assert counts["balanced"].max() <= 1.06 * train.sum() / 2
+
+
 def test_the_stream_sees_both_directions_of_a_directed_graph():
     graph = two_blocks(400, inside=4_000, across=200)
     half = graph.sources < graph.targets
@@ -138,7 +158,7 @@ def test_intervals_too_large_are_refused_with_the_number_needed():
 def test_an_unknown_method_is_refused():
     with pytest.raises(SpecError, match="cut.method = 'louvain'") as caught:
         make_cut(graph_of([], 3).edges, 2, method="louvain")
-    assert "stream, metis, range, hash" in caught.value.fix
+    assert "stream, balanced, fennel, metis, range, hash" in caught.value.fix
 
 
 def test_no_interval_is_refused():

@@ -74,6 +74,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "neither": {"features": None, "labels": None},
     "one-hot labels": {"labels": np.array([[1, 0], [0, 1], [0, 0], [1, 0]])},
     "labels of one column": {"labels": np.array([[1.0], [np.nan], [0], [2]])},
+    "several labels": {"labels": np.array([[1, 1], [0, np.nan], [0, 1], [np.nan, np.nan]])},
+    "whole numbers to be met": {"labels": np.array([2, -1, 0, 7]), "task": "regression"},
     "masks that overlap": {"masks": masks([0, 1], [1], [])},
     "no edges": {"sources": np.zeros(0, np.int64), "targets": np.zeros(0, np.int64)},
     "no edges between texts": {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graph_server.ingest.doctor.diagnosis import ClassFacts, Level, MaskFacts
+from graph_server.ingest.doctor.diagnosis import ClassFacts, Level, MaskFacts, TargetFacts
 from tests.graph_server.datasets.folders import masks
 from tests.graph_server.ingest.doctor.looks import codes, finding, look_at
 
@@ -15,6 +15,35 @@ def test_each_class_by_mask():
         ClassFacts(value="b", num_vertices=2, train=1, valid=1, test=0),
     )
     assert about.unlabelled == 1
+
+
+def test_each_label_by_mask_where_vertices_have_several():
+    labels = np.array([[1, 1], [0, 1], [1, np.nan], [np.nan, np.nan]])
+    diagnosis = look_at(labels=labels, masks=masks([0, 1], [2], []))
+    assert (diagnosis.task, diagnosis.num_classes) == ("multi_label", 2)
+    assert diagnosis.labels is not None
+    assert diagnosis.labels.classes == (
+        ClassFacts(value=0, num_vertices=2, train=1, valid=1, test=0),
+        ClassFacts(value=1, num_vertices=2, train=2, valid=0, test=0),
+    )
+    assert diagnosis.labels.unlabelled == 1
+    never = look_at(labels=labels, masks=masks([1], [0], [2]))
+    assert finding(never, "untrained_classes").rows == (0, 2)
+
+
+def test_numbers_to_be_met():
+    diagnosis = look_at(labels=np.array([0.5, 2.5, np.nan, 1.5]))
+    assert (diagnosis.task, diagnosis.num_classes, diagnosis.accepted) == ("regression", None, True)
+    assert diagnosis.labels is not None
+    (target,) = diagnosis.labels.targets
+    deviation = float(np.std([0.5, 1.5, 2.5]))
+    assert target == TargetFacts(value=0, num_vertices=3, smallest=0.5, largest=2.5, mean=1.5, deviation=deviation)
+    assert diagnosis.labels.unlabelled == 1
+
+
+def test_labels_of_which_no_task_is_told_name_the_option():
+    found = finding(look_at(labels=np.array([[0, 2], [1, 0], [3, 1], [0, 0]])), "labels")
+    assert (found.level, found.options) == (Level.REFUSED, ("dataset.task: regression",))
 
 
 def test_a_class_that_is_never_trained_on():

@@ -1,0 +1,130 @@
+"""A graph of Parquet tables as `dorylus convert` and `dorylus generate` write them, in bounded memory.
+
+One table of vertices with a column of lists for features, one of edges. Ids, labels and masks are held; features and
+edges go through piece by piece, under the same policies as of a graph that is read whole.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from common.errors import DatasetError
+from common.job_spec import DatasetSpec
+from graph_server.graph.csr import Ints
+from graph_server.ingest.arrow_columns import decoded, id_values, is_list, matrix_values
+from graph_server.ingest.edge_text import SOURCE_HEADERS, TARGET_HEADERS
+from graph_server.ingest.feature_policies import apply_feature_policies
+from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
+from graph_server.ingest.node_table import read_node_table
+from graph_server.ingest.parquet_facts import read_facts
+from graph_server.ingest.raw_graph import Array, RawGraph
+from graph_server.large.large_dataset import refuse_what_needs_all
+from graph_server.large.pair_file import BATCH
+
+NODES, EDGES = "nodes.parquet", "edges.parquet"
+ROWS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetGraph:
+    """raw: without edges and features."""
+
+    folder: Path
+    raw: RawGraph
+    index: NodeIndex
+    list_column: str
+
+    @classmethod
+    def open(cls, folder: Path, options: DatasetSpec) -> "ParquetGraph":
+        """Raises DatasetError if it is not laid out so, or vertices are not as they should be."""
+        for name in (NODES, EDGES):
+            if not (folder / name).is_file():
+                raise _not_so(folder, f"it has no {name}")
+        schema = pyarrow.parquet.read_schema(folder / NODES)
+        lists = [field.name for field in schema if is_list(field) and field.name != "label"]
+        if len(lists) != 1:
+            raise _not_so(folder, f"{NODES} has {len(lists)} columns of lists, not one of features")
+        others = [name for name in schema.names if name != lists[0]]
+        nodes = read_node_table(
+            pyarrow.parquet.read_table(folder / NODES, columns=others), folder / NODES, node_type=options.node_type
+        )
+        ids = np.arange(nodes.num_nodes, dtype=np.int64) if nodes.ids is None else nodes.ids
+        facts = read_facts(pyarrow.parquet.read_schema(folder / EDGES).metadata, folder / EDGES)
+        nothing = np.zeros(0, np.int64)
+        raw = RawGraph(
+            format="parquet",
+            node_ids=ids,
+            sources=nothing,
+            targets=nothing,
+            features=None,
+            labels=nodes.labels,
+            masks=nodes.masks,
+            edges_are_a_set=facts.edges_are_a_set,
+            undirected=facts.undirected,
+            usual_normalization=facts.usual_normalization,
+            task=facts.task,
+            notes=nodes.notes,
+        )
+        return cls(folder, raw, unique_index(ids, nodes.lines, folder, unit="row"), lists[0])
+
+    @property
+    def num_features(self) -> int:
+        kind = pyarrow.parquet.read_schema(self.folder / NODES).field(self.list_column).type
+        if pyarrow.types.is_fixed_size_list(kind):
+            return int(kind.list_size)
+        with pyarrow.parquet.ParquetFile(self.folder / NODES) as file:
+            first = next(file.iter_batches(1, columns=[self.list_column]))
+        return len(first.column(0)[0])
+
+    def edges(self) -> Iterator[tuple[Ints, Ints]]:
+        """(sources, targets) in rows."""
+        path, before = self.folder / EDGES, 0
+        with pyarrow.parquet.ParquetFile(path) as file:
+            names = {name.lower().replace("_", ""): name for name in reversed(file.schema_arrow.names)}
+            columns = [
+                next((names[known.replace("_", "")] for known in headers if known.replace("_", "") in names), None)
+                for headers in (SOURCE_HEADERS, TARGET_HEADERS)
+            ]
+            if None in columns:
+                raise _not_so(self.folder, f"{EDGES} has no columns of sources and targets")
+            for batch in file.iter_batches(BATCH, columns=columns):
+                table = pyarrow.Table.from_batches([batch])
+                sources, targets = (self._rows(table, str(name), path, before) for name in columns)
+                before += len(sources)
+                yield sources, targets
+
+    def features(self, options: DatasetSpec, train: Array, file: Path) -> Array:
+        """[N, F] float32, mapped from `file`, where it grows."""
+        refuse_what_needs_all(options, self.raw)
+        shape = (self.raw.num_nodes, self.num_features)
+        mapped: Array = np.lib.format.open_memmap(file, "w+", np.float32, shape)
+        with pyarrow.parquet.ParquetFile(self.folder / NODES) as table:
+            before = 0
+            for batch in table.iter_batches(ROWS, columns=[self.list_column]):
+                rows = slice(before, before + batch.num_rows)
+                column = decoded(pyarrow.chunked_array([batch.column(0)]))
+                values = matrix_values(column, self.list_column, self.folder / NODES, np.arange(rows.start, rows.stop))
+                piece = replace(self.raw, node_ids=self.raw.node_ids[rows], features=values)
+                mapped[rows] = apply_feature_policies(piece, options, train[rows]).matrix
+                before = rows.stop
+        return mapped
+
+    def _rows(self, table: pyarrow.Table, name: str, path: Path, before: int) -> Ints:
+        ids = id_values(decoded(table.column(name)), name, path)
+        rows = self.index.rows(ids)
+        if (rows < 0).any():
+            unknown = np.flatnonzero(rows < 0)
+            raise unknown_ids(self.index, ids[unknown], unknown + before, path, where="row")
+        return rows
+
+
+def _not_so(folder: Path, why: str) -> DatasetError:
+    return DatasetError(
+        what=f"{folder} cannot be read piece by piece",
+        why=why,
+        fix="write it with dorylus convert NAME.parquet first, or leave --memory-limit away",
+    )

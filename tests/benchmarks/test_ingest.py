@@ -1,0 +1,51 @@
+"""What the benchmark of reading and cutting makes of its figures; a peer that is not there has none."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import ingest
+from benchmarks.ingest import LIMIT, Row, goals
+
+
+def test_goals_compare_like_with_like():
+    rows = [
+        Row("read text", "dorylus", 100, 10**8, 2.0, 1),
+        Row("read text", "pandas", 100, 10**8, 4.0, 1),
+        Row("read text", "dorylus", 10, 10**7, 0.5, 1),
+        Row("read text", "pyg", 10, 10**7, 0.25, 1),
+        Row("read text", "dgl", 10, 10**7),
+        Row(f"cut within {LIMIT}", "stream", 100, 1, 1.0, 1_500_000_000, 0.2),
+        Row(f"cut within {LIMIT}", "hash", 100, 1, 1.0, 1, 0.8),
+        Row("cut in memory", "stream", 10, 1, 1.0, 1, 0.3),
+        Row("cut in memory", "metis", 10, 1),
+    ]
+    said = {name: (goal.value, goal.holds) for name, goal in goals(rows).items()}
+    assert said == {
+        "peak bytes of the streaming cut": (1_500_000_000, True),
+        "edges cut, of those that chance cuts": (0.25, True),
+        "edges cut, of those that METIS cuts": (None, False),
+        "text, times pandas": (2.0, True),
+        "text, times pyg": (0.5, False),
+        "text, times dgl": (None, False),
+    }
+
+
+def test_a_small_one_is_measured_and_nobody_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ingest, "INTERVALS", 4)
+    monkeypatch.setattr(ingest, "FEATURES", 2)
+    monkeypatch.setattr(
+        ingest, "read_by", lambda who, *_, num_edges, num_bytes: Row("read text", who, num_edges, num_bytes)
+    )
+    monkeypatch.setattr(ingest, "partition_by", lambda method, *_, **__: Row("cut", method, 1, 1))
+    rows = ingest.measure(20_000, tmp_path / "no peers", tmp_path)
+    assert [row.who for row in rows if row.what == "read text"] == ["dorylus", "pandas", "dorylus", "pyg", "dgl"]
+    assert rows[0].num_bytes > 20_000 * 4
+    assert (converted := next(row for row in rows if row.what == "convert parquet")).seconds
+    assert converted.peak_bytes
+    assert (tmp_path / "again.parquet" / "edges.parquet").is_file()
+
+
+def test_who_is_not_set_up_has_no_figure(tmp_path: Path):
+    row = ingest.read_by("pyg", tmp_path / "edges.txt", tmp_path / "no peers", num_edges=1, num_bytes=1)
+    assert (row.seconds, row.peak_bytes, row.speed) == (None, None, None)
