@@ -6,7 +6,7 @@ UV := .uv/bin/uv
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test check cluster bench rie lock help
+.PHONY: setup demo test check cluster bench peers peers-sparse rie lock help
 
 setup: .venv/.ready  ## install everything into .venv (the other verbs do this by themselves)
 
@@ -49,6 +49,20 @@ cluster: setup       ## the long property tests: random event orders, every mode
 
 bench: setup         ## the benchmarks in their short form
 	@for script in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python $$script --quick || exit 1; done
+
+peers: .peers/pyg/.ready .peers/dgl/.ready  ## set up what benchmarks compare with: PyG and DGL (gigabytes; PYTHON=python3.12 at most)
+
+.peers/%/.ready: benchmarks/peers/%.txt
+	@echo "setting up .peers/$*" >&2
+	@$(PYTHON) -m venv .peers/$*
+	@.peers/$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# Another form of PyG's graphs, the quicker one for some models. It is compiled, which takes about 20 minutes on two cores.
+peers-sparse: .peers/pyg/.ready
+	@.peers/pyg/bin/python -m pip install --quiet --disable-pip-version-check setuptools wheel
+	@.peers/pyg/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+	    torch-scatter==2.1.2 torch-sparse==0.6.18
 
 rie: setup           ## fetch AWS's Runtime Interface Emulator, an oracle for the local Lambda service (Linux)
 	@mkdir -p .rie && $(PYTHON) -m pip download --quiet --no-deps --dest .rie aws-sam-cli==1.170.0

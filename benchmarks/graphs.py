@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.floating[Any]]
 
 FORMAT = 1
 """Grows when the same recipe gives other files."""
+PIECE = 1 << 22
+"""Edges that are drawn at once: what a draw needs beside its result does not grow with the graph."""
 RUNS = 128
 """Blocks of a local graph: with fewer intervals than that, an interval reads itself and its two neighbours."""
 TAIL = 2.5
@@ -81,14 +83,31 @@ def write(recipe: Recipe, cache: Path) -> Path:
     if folder.exists():
         return folder
     cache.mkdir(parents=True, exist_ok=True)
-    graph, unfinished = draw(recipe), Path(tempfile.mkdtemp(dir=cache))
-    for name in ("edges", "features", "labels", "masks"):
-        np.save(unfinished / f"{name}.npy", getattr(graph, name))
+    unfinished = Path(tempfile.mkdtemp(dir=cache))
+    _write(recipe, unfinished)
     try:
         unfinished.rename(folder)
     except OSError:  # somebody else was quicker
         shutil.rmtree(unfinished)
     return folder
+
+
+def _write(recipe: Recipe, folder: Path) -> None:
+    """The arrays of `draw`, one after the other: of a large graph no two are in memory at once."""
+    random = np.random.default_rng(recipe.seed)
+    labels = random.integers(recipe.num_classes, size=recipe.num_vertices)
+    np.save(folder / "labels.npy", labels)
+    each = _undirected(recipe, labels, random)
+    edges = np.lib.format.open_memmap(folder / "edges.npy", "w+", np.int64, (2, 2 * len(each)))
+    for first in range(0, len(each), PIECE):
+        here, last = each[first : first + PIECE], min(first + PIECE, len(each))
+        low, high = np.divmod(here, recipe.num_vertices)
+        edges[0, first:last], edges[1, first:last] = low, high
+        edges[0, len(each) + first : len(each) + last], edges[1, len(each) + first : len(each) + last] = high, low
+    edges.flush()
+    del each, edges
+    np.save(folder / "features.npy", _features(recipe, labels, random))
+    np.save(folder / "masks.npy", _masks(recipe, random))
 
 
 def _features(recipe: Recipe, labels: Ints, random: np.random.Generator) -> npt.NDArray[np.float32]:
@@ -106,28 +125,41 @@ def _masks(recipe: Recipe, random: np.random.Generator) -> npt.NDArray[np.bool_]
 
 def _edges(recipe: Recipe, labels: Ints, random: np.random.Generator) -> Ints:
     """[2, E] int64: every edge and its reverse, no loop, no repeat, sorted."""
-    num_vertices = recipe.num_vertices
-    sources, targets = _pairs(recipe, labels, random)
-    low, high = np.minimum(sources, targets), np.maximum(sources, targets)
-    each = np.unique((low * num_vertices + high)[low != high])
-    pairs = np.stack([each // num_vertices, each % num_vertices])
+    each = _undirected(recipe, labels, random)
+    pairs = np.stack([each // recipe.num_vertices, each % recipe.num_vertices])
     return np.concatenate([pairs, pairs[::-1]], axis=1)
 
 
-def _pairs(recipe: Recipe, labels: Ints, random: np.random.Generator) -> tuple[Ints, Ints]:
+def _undirected(recipe: Recipe, labels: Ints, random: np.random.Generator) -> Ints:
+    """[E] int64, low · V + high of every edge once, sorted: 8 bytes an edge, and nothing else of that length stays."""
+    blocks, pieces = _blocks(recipe, labels, random), []
+    for first in range(0, recipe.num_edges, PIECE):
+        sources, targets = _pairs(recipe, blocks, random, min(PIECE, recipe.num_edges - first))
+        low, high = np.minimum(sources, targets), np.maximum(sources, targets)
+        pieces.append((low * recipe.num_vertices + high)[low != high])
+    each = np.concatenate(pieces)
+    each.sort()
+    is_first = np.ones(len(each), np.bool_)
+    is_first[1:] = each[1:] != each[:-1]
+    return each[is_first]
+
+
+def _blocks(recipe: Recipe, labels: Ints, random: np.random.Generator) -> "_Blocks":
     weights = np.ones(recipe.num_vertices)
     match recipe.kind:
         case "blocks":
             weights = np.minimum(1 + random.pareto(TAIL, recipe.num_vertices), LARGEST_WEIGHT)
-            blocks = _Blocks(labels, recipe.num_classes, weights)
+            return _Blocks(labels, recipe.num_classes, weights)
         case "local":
-            runs = np.arange(recipe.num_vertices) * RUNS // recipe.num_vertices
-            blocks = _Blocks(runs, RUNS, weights)
+            return _Blocks(np.arange(recipe.num_vertices) * RUNS // recipe.num_vertices, RUNS, weights)
         case "random":
-            blocks = _Blocks(np.zeros(recipe.num_vertices, np.int64), 1, weights)
-    sources = blocks.anywhere(random, recipe.num_edges)
+            return _Blocks(np.zeros(recipe.num_vertices, np.int64), 1, weights)
+
+
+def _pairs(recipe: Recipe, blocks: "_Blocks", random: np.random.Generator, count: int) -> tuple[Ints, Ints]:
+    sources = blocks.anywhere(random, count)
     if recipe.kind == "random":
-        return sources, blocks.anywhere(random, recipe.num_edges)
+        return sources, blocks.anywhere(random, count)
     home = blocks.of[sources]
     beyond = blocks.within((home + 1) % RUNS, random) if recipe.kind == "local" else blocks.anywhere(random, len(home))
     return sources, np.where(random.random(len(home)) < recipe.inside, blocks.within(home, random), beyond)

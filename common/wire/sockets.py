@@ -4,14 +4,13 @@ import re
 from dataclasses import dataclass, field
 
 import zmq
-import zmq.asyncio
 
 from common.errors import WireError
 from common.wire.credit import Window
 from common.wire.keys import Address, Credentials, KeyPair
+from common.wire.loop_socket import LoopSocket
 
-AsyncContext = zmq.asyncio.Context
-AsyncSocket = zmq.asyncio.Socket
+Context = zmq.Context["zmq.Socket[bytes]"]
 
 ZAP_DOMAIN = b"dorylus"
 MAX_PATH = 100
@@ -40,7 +39,7 @@ class WireSettings:
     """For a listener's last replies. Who dials leaves nothing behind."""
 
 
-def listening_socket(context: AsyncContext, settings: WireSettings, keys: KeyPair | None) -> AsyncSocket:
+def listening_socket(context: Context, settings: WireSettings, keys: KeyPair | None) -> LoopSocket:
     socket = context.socket(zmq.ROUTER)
     _set_common(socket, settings)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -51,12 +50,12 @@ def listening_socket(context: AsyncContext, settings: WireSettings, keys: KeyPai
         socket.setsockopt_string(zmq.CURVE_SECRETKEY, keys.secret)
         socket.setsockopt(zmq.ZAP_DOMAIN, ZAP_DOMAIN)
         socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-    return socket
+    return LoopSocket(socket)
 
 
 def dialling_socket(
-    context: AsyncContext, settings: WireSettings, address: Address, *, credentials: Credentials, routing_id: bytes
-) -> AsyncSocket:
+    context: Context, settings: WireSettings, address: Address, *, credentials: Credentials, routing_id: bytes
+) -> LoopSocket:
     """Connected, or going to be: libzmq tries again for as long as the socket is open."""
     socket = context.socket(zmq.DEALER)
     _set_common(socket, settings)
@@ -72,7 +71,7 @@ def dialling_socket(
         socket.setsockopt_string(zmq.CURVE_PUBLICKEY, credentials.public)
         socket.setsockopt_string(zmq.CURVE_SECRETKEY, credentials.secret)
     socket.connect(address.endpoint)
-    return socket
+    return LoopSocket(socket)
 
 
 def check_endpoint(endpoint: str, *, secure: bool) -> None:
@@ -94,7 +93,7 @@ def check_endpoint(endpoint: str, *, secure: bool) -> None:
         )
 
 
-def bound_endpoint(socket: AsyncSocket) -> str:
+def bound_endpoint(socket: "zmq.Socket[bytes]") -> str:
     """With the port that was chosen. An IPv4 address is written as one, though the socket speaks both."""
     return re.sub(r"\[::ffff:([0-9.]+)\]", r"\1", socket.getsockopt_string(zmq.LAST_ENDPOINT))
 
@@ -112,7 +111,7 @@ def user_id(frame: zmq.Frame) -> str:
         return ""
 
 
-def _set_common(socket: AsyncSocket, settings: WireSettings) -> None:
+def _set_common(socket: "zmq.Socket[bytes]", settings: WireSettings) -> None:
     socket.setsockopt(zmq.IPV6, 1)
     socket.setsockopt(zmq.MAXMSGSIZE, settings.window.num_bytes)
     socket.setsockopt(zmq.RCVHWM, settings.receive_high_water)

@@ -8,7 +8,8 @@ import zmq
 from zmq.utils import z85
 
 from common.wire.admission import Admission
-from common.wire.sockets import ZAP_DOMAIN, AsyncContext
+from common.wire.loop_socket import LoopSocket
+from common.wire.sockets import ZAP_DOMAIN, Context
 
 ENDPOINT = "inproc://zeromq.zap.01"
 COME_IN, LATER = b"200", b"300"
@@ -17,14 +18,15 @@ may be admitted a moment later."""
 
 
 class ZapDoor:
-    def __init__(self, context: AsyncContext, admission: Admission) -> None:
+    def __init__(self, context: Context, admission: Admission) -> None:
         """Opened before the listener is bound: without it libzmq would let every key in."""
-        self._socket, self._admission = context.socket(zmq.REP), admission
-        self._socket.bind(ENDPOINT)
+        self._socket, self._admission = LoopSocket(context.socket(zmq.REP)), admission
+        self._socket.raw.bind(ENDPOINT)
 
     async def serve(self) -> None:
         while True:
-            await self._socket.send_multipart(self._answer(await self._socket.recv_multipart()))
+            asked = await self._socket.receive()
+            self._socket.send(self._answer([frame.bytes for frame in asked]))
 
     def close(self) -> None:
         self._socket.close(linger=0)

@@ -24,8 +24,9 @@ from common.wire.envelope import NO_TOKEN, Kind, seal, unseal
 from common.wire.frames import decode, encode
 from common.wire.identity import Identity
 from common.wire.keys import Address, Credentials, KeyPair, Token
+from common.wire.loop_socket import LoopSocket
 from common.wire.pace import Mischief
-from common.wire.sockets import AsyncContext, AsyncSocket, WireSettings, check_endpoint, dialling_socket, received
+from common.wire.sockets import Context, WireSettings, check_endpoint, dialling_socket, received
 from common.wire.tasks import Tasks
 
 Frames = Sequence[memoryview | bytes]
@@ -53,7 +54,7 @@ class Dialer:
         self._links: dict[str, _Link] = {}
 
     async def __aenter__(self) -> Self:
-        self.tasks, self.context = Tasks(), AsyncContext()
+        self.tasks, self.context = Tasks(), Context()
         await self.tasks.open()
         return self
 
@@ -63,6 +64,8 @@ class Dialer:
         try:
             await self.tasks.close(kind, error, trace)
         finally:
+            for link in self._links.values():
+                link.hang_up()
             self._links.clear()
             self.context.destroy(linger=0)
 
@@ -144,7 +147,7 @@ class _Link:
         token = dialer.credentials.secret if isinstance(dialer.credentials, Token) else ""
         self._token = bytes.fromhex(token) or NO_TOKEN
         self._address, self.welcome = Address(""), False
-        self._socket: AsyncSocket | None = None
+        self._socket: LoopSocket | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._numbers, self._pending = itertools.count(1), dict[int, _Pending]()
         self._credit, self._returned, self._greeting = Credit(Window()), asyncio.Event(), asyncio.Lock()
@@ -163,10 +166,14 @@ class _Link:
         self._receiving = dialer.tasks.spawn(self._receive(self._socket))
 
     def close(self) -> None:
-        if self._socket is not None and self._receiving is not None:
+        if self._receiving is not None:
             self._receiving.cancel()
-            self._socket.close(linger=0)
+        self.hang_up()
         self._hear(Kind.UNKNOWN, self._pending, ())
+
+    def hang_up(self) -> None:
+        if self._socket is not None:
+            self._socket.close(linger=0)
 
     async def ask(self, frames: Frames) -> Frames:
         number, size = next(self._numbers), sum(len(frame) for frame in frames)
@@ -237,16 +244,16 @@ class _Link:
         for _ in range(self._dialer.mischief.copies()):
             try:
                 parts = [seal(kind, number, self._token), *frames]
-                await self._socket.send_multipart(parts, zmq.DONTWAIT, copy=False)
+                self._socket.send(parts)
             except zmq.Again:
                 # The peer does not read and the queue is full: as good as lost, and asked after like it.
                 return
             except zmq.ZMQError as error:
                 raise PeerClosed(f"the channel of {self._dialer.me.name} is closed", why=str(error)) from error
 
-    async def _receive(self, socket: AsyncSocket) -> None:
+    async def _receive(self, socket: LoopSocket) -> None:
         while True:
-            first, *frames = await socket.recv_multipart(copy=False)
+            first, *frames = await socket.receive()
             if (envelope := unseal(first.bytes)) is not None:
                 self._hear(envelope.kind, (envelope.number,), [received(frame) for frame in frames])
 

@@ -27,8 +27,7 @@ from common.wire.identity import Identity
 from common.wire.keys import KeyPair, token_proof
 from common.wire.pace import Mischief, Shaping, SlowLinks
 from common.wire.sockets import (
-    AsyncContext,
-    AsyncSocket,
+    Context,
     WireSettings,
     bound_endpoint,
     check_endpoint,
@@ -93,7 +92,7 @@ class Listener:
 
     async def __aenter__(self) -> Self:
         self._admission.clear_seats()
-        self._tasks, self._context = Tasks(), AsyncContext()
+        self._tasks, self._context = Tasks(), Context()
         try:
             self._open_sockets()
         except BaseException:
@@ -115,19 +114,23 @@ class Listener:
 
     def _open_sockets(self) -> None:
         self._door = ZapDoor(self._context, self._admission) if self._keys is not None else None
-        self._socket: AsyncSocket = listening_socket(self._context, self._options.settings, self._keys)
+        self._socket = listening_socket(self._context, self._options.settings, self._keys)
         try:
-            self._socket.bind(self.endpoint)
+            self._socket.raw.bind(self.endpoint)
         except zmq.ZMQError as error:
+            self._hang_up()
             raise WireError(
                 f"{self._me.name} cannot listen on {self.endpoint}", why=str(error), fix="use another address"
             ) from error
-        self.endpoint = bound_endpoint(self._socket)
+        self.endpoint = bound_endpoint(self._socket.raw)
 
-    def _close_sockets(self) -> None:
+    def _hang_up(self) -> None:
         self._socket.close()
         if self._door is not None:
             self._door.close()
+
+    def _close_sockets(self) -> None:
+        self._hang_up()
         # Waits for the last replies, `linger_seconds` at most.
         self._context.term()
         kind, _, place = self.endpoint.partition("://")
@@ -136,7 +139,7 @@ class Listener:
 
     async def _receive(self) -> None:
         while True:
-            connection, *frames = await self._socket.recv_multipart(copy=False)
+            connection, *frames = await self._socket.receive()
             await self._hear(connection.bytes, frames)
             # While messages wait, receiving one does not suspend: a flood would keep everybody else from running.
             await asyncio.sleep(0)
@@ -255,7 +258,7 @@ class Listener:
 
     async def _send(self, connection: bytes, name: str, frames: Frames) -> None:
         try:
-            await self._socket.send_multipart([connection, *frames], zmq.DONTWAIT, copy=False)
+            self._socket.send([connection, *frames])
         except zmq.Again:
             self.tally.not_reading[name] += 1
         except zmq.ZMQError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import graphs
 from benchmarks.graphs import RUNS, Graph, Recipe, draw, write
 from common.job_spec import DatasetSpec
 from graph_server.ingest.dataset import prepare
@@ -98,3 +99,14 @@ def test_a_graph_is_written_once(tmp_path: Path):
     assert (folder / "edges.npy").stat().st_mtime_ns == written
     assert write(replace(BLOCKS, seed=1), tmp_path) != folder
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_graph_is_drawn_in_pieces(kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(graphs, "PIECE", 7_001)
+    recipe = replace(BLOCKS, kind=kind)
+    graph, folder = draw(recipe), write(recipe, tmp_path)
+    each = sorted_pairs(*graph.edges)
+    assert len(np.unique(each)) == len(each) > 0.8 * 2 * 50_000
+    for name, array in vars(graph).items():
+        assert np.array_equal(np.load(folder / f"{name}.npy"), array)

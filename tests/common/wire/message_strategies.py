@@ -43,6 +43,8 @@ def _of(declared: Any) -> st.SearchStrategy[Any]:
             return st.text(max_size=8)
         case inspect.EnumType(cls=cls):
             return st.sampled_from(cls)
+        case inspect.LiteralType(values=values):
+            return st.sampled_from(values)
         case inspect.UnionType(types=types):
             return st.one_of([_of(one) for one in types])
         case inspect.TupleType(item_types=items):
