@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cli.explain_text import explanation_lines
+from cli.explain_text import cost_lines, explanation_lines
 from cli.failures import in_words
 from cli.progress import Phases
 from cli.settings import GroupedCommand, setting_options, typed
@@ -16,6 +16,7 @@ from cli.settings import GroupedCommand, setting_options, typed
 if TYPE_CHECKING:
     from common.resolve_spec import Layer
     from local_cloud.explain import Explanation
+    from local_cloud.explain_cost import ProgramCost
 
 HELP = """Print the stage program that is derived from MODEL, step by step.
 
@@ -25,18 +26,29 @@ With --dataset also the bytes and the arithmetic of each step, and what one trai
 GROUPS = ("dataset", "cut", "model", "training", "cluster", "backend")
 
 
-def _explain(model: str | None, cache_dir: Path | None, as_json: bool, **settings: object) -> None:
+def _explain(model: str | None, cache_dir: Path | None, cost: bool, as_json: bool, **settings: object) -> None:
     from local_cloud.explain import model_names
 
     if model is None:
         click.echo("\n".join(["models:", *(f"  {name}" for name in model_names()), "explain one: dorylus explain gcn"]))
         return
     with in_words(interrupted="stopped"):
-        explanation = _explained(typed(settings, model__name=model), cache_dir)
+        flags = typed(settings, model__name=model)
+        found = _costs(flags, cache_dir) if cost else _explained(flags, cache_dir)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(explanation), indent=2).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
-        click.echo("\n".join(explanation_lines(explanation)))
+        click.echo("\n".join(cost_lines(found) if isinstance(found, tuple) else explanation_lines(found)))
+
+
+def _costs(flags: Layer, cache_dir: Path | None) -> tuple[ProgramCost, ...]:
+    from graph_server.graph.cache import default_cache_dir
+    from local_cloud.explain_cost import explain_costs
+
+    if "dataset" not in flags.values:
+        raise click.UsageError("--cost counts a graph's vertices and edges: name one with --dataset.")
+    cache = cache_dir or default_cache_dir()
+    return explain_costs(flags, base_folder=Path.cwd(), cache_dir=cache, observer=Phases())
 
 
 def _explained(flags: Layer, cache_dir: Path | None) -> Explanation:
@@ -60,6 +72,11 @@ explain = GroupedCommand(
             type=click.Path(path_type=Path),
             envvar="DORYLUS_CACHE",
             help="Where cut graphs are kept. [default: the user's cache directory; also $DORYLUS_CACHE]",
+        ),
+        click.Option(
+            ["--cost"],
+            is_flag=True,
+            help="What an epoch costs by the paper's program, and what hoist and commute save.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print everything as JSON."),
         *setting_options(without={"model.name"}, of=GROUPS),

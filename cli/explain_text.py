@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     # For their types alone: what makes an explanation takes seconds to load.
     from local_cloud.explain import ExplainedStep, Explanation, Tensor
+    from local_cloud.explain_cost import ProgramCost
     from local_cloud.payload import Computers, GraphCounts, PassPayload
 
 
@@ -18,6 +19,22 @@ def explanation_lines(explanation: Explanation) -> list[str]:
         lines += ["", *_pass_lines(explanation.payload, explanation.graph, explanation.computers)]
         lines += ["", *_link_lines(explanation.links or {}, explanation.payload, explanation.computers)]
     return [*lines, "", *explanation.notes] if explanation.notes else lines
+
+
+def cost_lines(costs: Sequence[ProgramCost]) -> list[str]:
+    """A row per program; beside each number, what it is of the paper's."""
+    names = ("flops", "edge_bytes", "row_bytes", "ghost_bytes")
+    heads = ("Mflop", "MB of edges", "MB of rows", "MB of ghosts")
+    lines = [f"{'one training epoch':<18} " + " ".join(f"{head:>20}" for head in heads)]
+    for cost in costs:
+        numbers = [(getattr(cost, name), getattr(costs[0], name)) for name in names]
+        cells = [f"{number / 1e6:,.2f}{_share(number, whole):>7}" for number, whole in numbers]
+        lines.append(f"{cost.name:<18} " + " ".join(f"{cell:>20}" for cell in cells))
+    return lines
+
+
+def _share(number: int, whole: int) -> str:
+    return f"{number / whole:.0%}" if whole else ""
 
 
 def _step_table(steps: Sequence[ExplainedStep]) -> list[str]:

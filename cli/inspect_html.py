@@ -30,14 +30,18 @@ def diagnosis_page(diagnosis: Diagnosis) -> str:
     if diagnosis.findings:
         parts += ["<h2>findings</h2>", *(_finding(finding) for finding in diagnosis.findings)]
     if diagnosis.edges is not None:
-        parts.append(_chart("vertices by in-degree", degree_bars(diagnosis.edges)))
+        parts.append(chart("vertices by in-degree", degree_bars(diagnosis.edges)))
     if diagnosis.labels is not None:
-        parts.append(_chart("vertices by class", class_bars(diagnosis.labels)))
-    parts += [_table(section) for section in sections(diagnosis)]
+        parts.append(chart("vertices by class", class_bars(diagnosis.labels)))
+    parts += [table(section) for section in sections(diagnosis)]
     if diagnosis.notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in diagnosis.notes)
         parts.append(f"<h2>said</h2><ul>{items}</ul>")
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    return page(headline(diagnosis), parts)
+
+
+def page(title: str, parts: list[str]) -> str:
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
@@ -52,12 +56,12 @@ def _finding(finding: Finding) -> str:
     return f'<div class="finding {finding.level}"><strong>{finding.level}: {escape(finding.what)}</strong>{rows}</div>'
 
 
-def _table(section: Section) -> str:
+def table(section: Section) -> str:
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in section.rows)
     return f"<h2>{escape(section.title)}</h2><table>{rows}</table>"
 
 
-def _chart(title: str, bars: list[Bar]) -> str:
+def chart(title: str, bars: list[Bar]) -> str:
     most = max((bar.num_vertices for bar in bars), default=0) or 1
     drawn = []
     for place, bar in enumerate(bars):

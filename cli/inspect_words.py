@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LabelFacts,
         MaskFacts,
         MemoryForecast,
+        TargetFacts,
     )
 
 MOST_CLASSES = 30
@@ -39,9 +40,10 @@ def headline(diagnosis: Diagnosis) -> str:
         (diagnosis.num_nodes, "vertices"),
         (diagnosis.num_edges, "edges"),
         (diagnosis.num_features, "features"),
-        (diagnosis.num_classes, "classes"),
+        (diagnosis.num_classes, "labels" if diagnosis.task == "multi_label" else "classes"),
     )
     known = [f"{count:,} {what}" for count, what in counts if count is not None]
+    known += ["regression"] if diagnosis.task == "regression" else []
     return f"{diagnosis.path}: {', '.join([diagnosis.format or 'no known format', *known])}"
 
 
@@ -131,6 +133,8 @@ def _features(features: FeatureFacts) -> list[tuple[str, str]]:
 
 
 def _labels(labels: LabelFacts) -> list[tuple[str, str]]:
+    if labels.targets:
+        return [("unlabelled", f"{labels.unlabelled:,}"), *(_target(one) for one in labels.targets[:MOST_CLASSES])]
     rows = [("classes", f"{len(labels.classes):,}"), ("unlabelled", f"{labels.unlabelled:,}")]
     for one in labels.classes[:MOST_CLASSES]:
         of_train = "" if one.train is None else f", {one.train:,} / {one.valid:,} / {one.test:,} train / valid / test"
@@ -138,6 +142,16 @@ def _labels(labels: LabelFacts) -> list[tuple[str, str]]:
     if len(labels.classes) > MOST_CLASSES:
         rows.append(("...", f"{len(labels.classes) - MOST_CLASSES:,} more classes"))
     return rows
+
+
+def _target(one: TargetFacts) -> tuple[str, str]:
+    name, counted = f"target {one.value}", f"{one.num_vertices:,} vertices"
+    if one.mean is None:
+        return name, counted
+    return (
+        name,
+        f"{counted}, {one.smallest:.4g} to {one.largest:.4g}, mean {one.mean:.4g}, deviation {one.deviation:.3g}",
+    )
 
 
 def _masks(masks: MaskFacts) -> list[tuple[str, str]]:

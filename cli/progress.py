@@ -122,6 +122,6 @@ def _job(resolved: ResolvedSpec) -> str:
 
 def _figures(report: EpochReport, rate: float) -> str:
     parts, about = [f"loss {report.loss:.4f}"], "" if report.exact else "~"
-    for mask, share in (("train", report.train_accuracy), ("valid", report.valid_accuracy)):
+    for mask, share in (("train", report.train_metric), ("valid", report.valid_metric)):
         parts += [] if share is None else [f"{mask} {about}{share:.4f}"]
     return "  ".join([*parts, f"{rate:.1f} epochs/s"])

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from local_cloud.summary import Summary
 
 
+ERRORS = ("rmse", "mae")
+"""In the unit of what is learnt; all other metrics are shares."""
+
+
 def result_lines(summary: Summary) -> list[str]:
     rows = _rows(summary)
     width = max(len(name) for name, _ in rows)
@@ -34,8 +38,9 @@ def _rows(summary: Summary) -> list[tuple[str, str]]:
         if isinstance(reason, str):
             rows.append(("reason", reason))
     if summary.best_epoch is not None:
-        rows.append(("test accuracy", _percent(summary.test_accuracy)))
-        rows.append(("valid accuracy", _percent(summary.valid_accuracy)))
+        name = summary.metric_name.replace("_", " ")
+        rows.append((f"test {name}", _value(summary.metric_name, summary.test_metric)))
+        rows.append((f"valid {name}", _value(summary.metric_name, summary.valid_metric)))
         rows.append(("best epoch", f"{summary.best_epoch} of {summary.epochs}"))
     else:
         rows.append(("epochs", str(summary.epochs)))
@@ -74,8 +79,10 @@ def _ages(told: Asynchrony) -> str:
     return f"{shares}; intervals waited {told.epoch_gate_seconds + told.read_gate_seconds:.1f} s"
 
 
-def _percent(share: float | None) -> str:
-    return "no vertex in the mask" if share is None else f"{100 * share:.2f} %"
+def _value(metric: str, value: float | None) -> str:
+    if value is None:
+        return "nothing in the mask to judge"
+    return f"{value:.4g}" if metric in ERRORS else f"{100 * value:.2f} %"
 
 
 def _shown(folder: str) -> str:

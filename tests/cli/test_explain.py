@@ -115,3 +115,36 @@ def test_json_without_a_dataset_has_no_numbers():
         "writes": [{"name": "gathered0", "width": "F"}],
         "cost": None,
     }
+
+
+# ---- what the rules save
+
+
+def costs_of(*arguments: str) -> dict[str, dict[str, object]]:
+    found = json.loads(explain(*arguments, "--cost", "--json").stdout)
+    return {cost.pop("name"): cost for cost in found}
+
+
+def test_cost_compares_the_programs_that_the_rules_lead_to():
+    found = costs_of("gcn", "--dataset", "cora", "--num-intervals", "4", "--num-graph-servers", "2")
+    assert list(found) == ["paper", "hoist", "commute", "hoist and commute"]
+    assert found["paper"]["program"] == GCN_PAPER
+    assert found["hoist and commute"]["program"] == GCN
+    # Per epoch the paper gathers rows of 1433 and of 16, and back rows of 16; with both rules rows of 7 there and back.
+    assert found["paper"]["edge_bytes"] == 4 * (10_556 + 2_708) * (1433 + 16 + 16)
+    assert found["hoist and commute"]["edge_bytes"] == 4 * (10_556 + 2_708) * (7 + 7)
+    assert found["hoist and commute"]["ghost_bytes"] * 16 == found["hoist"]["ghost_bytes"] * 7
+
+
+def test_cost_as_a_table():
+    lines = explain("gcn", "--dataset", "cora", "--num-intervals", "4", "--cost").stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [
+        "one training epoch", "paper", "hoist", "commute", "hoist and commute"
+    ]  # fmt: skip
+    assert lines[1].count("100%") == 3, "with one graph server there are no ghosts"
+
+
+def test_cost_needs_a_dataset():
+    result = explain("gcn", "--cost")
+    assert result.exit_code == 2
+    assert "name one with --dataset" in result.stderr

@@ -25,8 +25,6 @@ def test_the_page_has_every_key_and_every_flag_and_marks_what_is_not_built():
     assert [flag.name for flag in flags() if f"`{flag.name}`" not in page] == []
     row = next(line for line in page.splitlines() if line.startswith("| `spot`"))
     assert row.endswith("*In this version only `false`.* |")
-    row = next(line for line in page.splitlines() if line.startswith("| `metric`"))
-    assert row.endswith("*In this version only `auto` or `accuracy`.* |")
 
 
 def test_each_row_of_the_tables_has_five_cells():
