@@ -76,7 +76,9 @@ class DatasetSpec(Group):
     nan: Literal["error", "zero", "mean"] = "error"
     """What becomes of NaN features."""
     task: Literal["auto", "multi_class", "multi_label", "regression"] = "auto"
-    """What is learnt; auto: from the labels. A one-hot matrix is multi_class, said in the report."""
+    """What is learnt: one class, any number of labels, or numbers; auto: from the labels. A one-hot matrix is
+    multi_class, other columns of 0 and 1 are multi_label, numbers that are not whole are a regression; said in the
+    report."""
     split_seed: Annotated[int, _SEED] = 0
     """Seed of the split; never `training.seed`."""
     drop_unknown_edges: Annotated[bool, Switch()] = False
@@ -101,8 +103,9 @@ class CutSpec(Group):
     num_intervals: Annotated[int | Literal["auto"], Whole(1, 4096, words=("auto",))] = "auto"
     """Vertex intervals of the whole graph; auto: from the graph and the model alone, so that the widest task input has
     about 8 MB; 1 below 50,000 edges."""
-    method: Literal["stream", "metis", "range", "hash"] = "stream"
-    """stream: linear deterministic greedy in 5 passes; metis: by pymetis, no fallback; range: in file order; hash: at
+    method: Literal["stream", "balanced", "fennel", "metis", "range", "hash"] = "stream"
+    """stream: linear deterministic greedy in 5 passes, edges balanced; balanced: the same, train vertices balanced too;
+    fennel: in 5 passes by Fennel's price of a vertex; metis: by pymetis, no fallback; range: in file order; hash: at
     random."""
     cut_seed: Annotated[int, _SEED] = 0
     """Seed of the cut; never `training.seed`."""
@@ -176,8 +179,8 @@ class TrainingSpec(Group):
     async_until: Annotated[float | None, Real(null=True)] = None
     """Valid metric at which async becomes pipe."""
     precision: Literal["float32", "mixed"] = "float32"
-    """mixed: rows a Gather reads are rounded once, when published, to bfloat16 and summed in float32; never features,
-    weights, gradients of weights or tensor tasks."""
+    """mixed: rows a weighted sum reads are rounded once, when published, to bfloat16 and summed in float32; never
+    features, weights, gradients of weights, tensor tasks or attention."""
     seed: Annotated[int, _SEED] = 0
     """Seed of the initial weights and of dropout."""
     eval_frequency: Annotated[int | Literal["auto"], Whole(0, words=("auto",))] = "auto"
@@ -191,10 +194,11 @@ class TrainingSpec(Group):
     target_metric: Annotated[float | None, Real(null=True)] = None
     """Stop when the valid metric reaches it."""
     metric: Literal["auto", "accuracy", "roc_auc", "rmse", "f1_micro", "f1_macro", "average_precision", "mae"] = "auto"
-    """auto: accuracy; roc_auc for multi_label; rmse for regression."""
+    """What the best weights are chosen by, as scikit-learn means it; auto: accuracy; roc_auc for multi_label; rmse for
+    regression, which has mae besides and no other."""
     class_weights: Annotated[Literal["balanced"] | tuple[float, ...] | None, ClassWeights()] = None
-    """Weight of each class in the loss, in the order of the sorted labels; balanced: inverse to the class's share of
-    the train vertices."""
+    """Weight of each class in the loss, in the order of the sorted labels, or of each column of a multi_label;
+    balanced: inverse to the share of the train entries. Not for a regression."""
     deterministic: Annotated[bool, Switch()] = False
     """true: the CPU kernels of OpenBLAS and NumPy are pinned in every role, for the same bits across CPU types; mixed
     architectures are refused."""

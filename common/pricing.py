@@ -100,6 +100,15 @@ def price(
     return Cost(tuple(item for item in items if item.quantity))
 
 
+def added(*bills: Sequence[CostItem]) -> tuple[CostItem, ...]:
+    """One bill: what stands in several of them, once."""
+    sums: dict[str, CostItem] = {}
+    for item in (item for bill in bills for item in bill):
+        before = sums.get(item.what, CostItem(item.what, 0.0, item.unit, 0.0))
+        sums[item.what] = CostItem(item.what, before.quantity + item.quantity, item.unit, before.usd + item.usd)
+    return tuple(sums.values())
+
+
 def price_table(region: str) -> PriceTable:
     if region not in TABLES:
         raise SpecError(

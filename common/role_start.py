@@ -22,6 +22,7 @@ class FunctionPlace(msgspec.Struct, frozen=True):
     endpoint_url: str | None
     """None: AWS itself."""
     concurrency: int
+    memory_mb: int = 1769
 
 
 class Weather(msgspec.Struct, frozen=True):

@@ -64,10 +64,13 @@ OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
 
 _WHOLE_GRAPH = "every epoch reads the whole graph: no neighbours are sampled and there are no minibatches"
 _NO_CLIPPING = "gradient clipping is not offered: it needs the norm over all shards of all parameters in every step"
+_NO_INDUCTIVE = "inductive training is not in this version: every epoch sees all vertices and edges, labelled or not"
 _NO_BATCH_NORM = "batch norm is not offered: it needs the statistics of every vertex at once, in every layer"
 
 NOT_OFFERED: Mapping[str, str] = MappingProxyType(
     {
+        "inductive": _NO_INDUCTIVE,
+        "is_inductive": _NO_INDUCTIVE,
         "max_grad_norm": _NO_CLIPPING,
         "grad_clip": _NO_CLIPPING,
         "clip_grad_norm": _NO_CLIPPING,

@@ -42,14 +42,15 @@ def graph_server(
     """Loads the constants and runs what is hoisted: this takes a while."""
     generation, threads = options.generation, usable_cores()
     cores = Cores(threads)
-    programs = derive_programs(spec, num_features=facts.num_features, num_classes=facts.num_classes)
+    widths = {"num_features": facts.num_features, "num_classes": facts.num_classes}
+    programs = derive_programs(spec, **widths, task=facts.task)
     held = Held(programs, partition, seed=spec.training.seed, dtype=np.dtype(options.dtype))
     load_constants(held)
     shards = spec.cluster.num_parameter_servers
     parameters = ParameterClient(channel, num_parameter_servers=shards, generation=generation)
     backend_options = BackendOptions(
         model=programs.model,
-        loss=loss_of(spec, facts.train_class_counts),
+        loss=loss_of(spec, facts.train_class_counts, facts.task),
         seed=spec.training.seed,
         parameters=parameters,
         threads=threads,

@@ -5,6 +5,7 @@ admit the lease on this graph server's word before, and forget it after.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -21,6 +22,7 @@ from common.wire.admission import Admission
 from common.wire.clients import ParameterClient
 from common.wire.ticket import Ticket
 from graph_server.backends.base import Invocation
+from graph_server.billed import Billed
 
 LOG = logging.getLogger(__name__)
 LOGGED_BYTES = 2000
@@ -47,6 +49,7 @@ class FunctionInvoker:
         self._admission, self._parameters = admission, parameters
         self._exit = AsyncExitStack()
         self._client: Any = None
+        self.billed = Billed(place.memory_mb)
 
     async def __aenter__(self) -> Self:
         place, local = self._place, self._place.endpoint_url is not None
@@ -78,17 +81,21 @@ class FunctionInvoker:
         proof = ticket.credentials.proof
         self._admission.admit(ticket.name, proof)
         await self._parameters.admit(ticket.name, proof)
+        self.billed.open += 1
         try:
             return await self._request(ticket)
         finally:
+            self.billed.open -= 1
             self._admission.expel(ticket.name)
             await self._parameters.admit(ticket.name, None)
 
     async def _request(self, ticket: Ticket) -> Invocation:
+        began = time.monotonic()
         try:
             response = await self._client.invoke(
                 FunctionName=self._place.function_name,
                 InvocationType="RequestResponse",
+                LogType="Tail",  # its last line says what is billed
                 Payload=msgspec.json.encode(ticket),
             )
             async with response["Payload"] as body:
@@ -97,7 +104,9 @@ class FunctionInvoker:
             code = error.response.get("Error", {}).get("Code", "")
             return Invocation.THROTTLED if code in THROTTLED else _lost(ticket, str(error))
         except (BotoCoreError, aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            self.billed.unknown(time.monotonic() - began)
             return _lost(ticket, f"{type(error).__name__}: {error}")
+        self.billed.told(response.get("LogResult", ""), time.monotonic() - began)
         if "FunctionError" in response:
             return _lost(ticket, answer[:LOGGED_BYTES].decode(errors="replace"))
         return Invocation.SERVED

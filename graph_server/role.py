@@ -23,6 +23,7 @@ from common.wire.ticket import Ticket
 from common.wire.zmq_channel import Dialer, Listener, ListenerOptions
 from graph_server.assemble import AssemblyOptions, graph_server
 from graph_server.backends.base import FunctionOptions
+from graph_server.billed import Billed
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition import Partition, deal_folder
 from graph_server.lease_settings import lease_settings
@@ -42,6 +43,7 @@ class GraphRole:
         self._admission, self._traffic, self._memory = Admission(), Traffic(), PeakMemory()
         self._server: asyncio.Future[GraphServer] = asyncio.get_running_loop().create_future()
         self._finished = asyncio.Event()
+        self._billed: Billed | None = None
         for name, proof in start.admitted.items():
             self._admission.admit(name, proof)
 
@@ -118,6 +120,7 @@ class GraphRole:
             admission=self._admission,
             parameters=client,
         ) as invoker:
+            self._billed = invoker.billed
             job = task_job(self._spec, self._start.facts)
             own = frozenset(partition.own)
             number = self._start.number
@@ -143,12 +146,16 @@ class GraphRole:
         if not self._server.done():
             return messages.RoleStatus(0)
         server, traffic = self._server.result(), self._traffic
-        return messages.RoleStatus(server.tasks_in_flight, dict(traffic.payload), dict(traffic.overhead), server.counts)
+        counts = self._counts(server)
+        return messages.RoleStatus(server.tasks_in_flight, dict(traffic.payload), dict(traffic.overhead), counts)
+
+    def _counts(self, server: GraphServer) -> dict[str, int]:
+        return server.counts if self._billed is None else {**server.counts, **self._billed.counts}
 
     async def _beat(self, client: ParameterClient) -> None:
         while True:
             await client.beat(self._start.name)
-            self._memory.sample()
+            await asyncio.to_thread(self._memory.sample)  # it walks all pages of this process
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _answer(self, peer: str, message: messages.AnyMessage, buffers: list[Array]) -> Reply:
@@ -158,7 +165,7 @@ class GraphRole:
             report = messages.RoleReport(
                 dict(traffic.payload),
                 dict(traffic.overhead),
-                server.counts,
+                self._counts(server),
                 tuple(sorted({kernel_names(), *server.kernels})),
                 self._memory.sample(at_once=True),
             )

@@ -7,22 +7,20 @@ import asyncio
 import json
 import shutil
 import tempfile
-from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 import msgspec
 
 from common import trace
-from common.errors import ClusterError, first_error
 from common.role_start import AddressBook, FunctionPlace, RoleStart, Weather
 from common.wire.identity import Identity
 from common.wire.keys import KeyPair, Token, new_key_pair, new_token
 from common.wire.zmq_channel import Dialer
+from local_cloud.endings import all_of, until_the_end
 from local_cloud.follower import Follower
-from local_cloud.generations import Origin, is_echo, is_loss
+from local_cloud.generations import Origin
 from local_cloud.in_process import LAUNCHER
 from local_cloud.lambda_process import FUNCTION, LOCAL_CONCURRENCY, REGION, LambdaProcess, concurrency_of_each
 from local_cloud.lambda_service.settings import Faults
@@ -33,10 +31,6 @@ from local_cloud.run_result import RunResult, Watch
 WITH_FUNCTIONS = ("lambda", "hybrid")
 FUNCTION_SECONDS_MORE = 30.0
 """A function may live a little longer than its lease."""
-CAUSE_SECONDS = 2.0
-"""An error may be the echo of a role's death, which is heard of by then."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -95,10 +89,13 @@ class Cluster:
                 dialer = Dialer(me, book.addresses, credentials=self.keys.shown[LAUNCHER])
                 channel = await stack.enter_async_context(dialer)
                 self.follower = Follower(self.job, channel, watch, self.functions, self.origin)
-                return await self._until_the_end(self.follower)
+                watching = [role.watch() for role in self.roles]
+                if self.functions is not None:
+                    watching.append(self.functions.watch())
+                return await until_the_end(self.follower, watching)
         finally:
             for name in self._names:
-                _replay(folder / f"{name}.trace", watch, self.origin.generation)
+                replay(folder / f"{name}.trace", watch, self.origin.generation)
             shutil.rmtree(folder, ignore_errors=True)
 
     # ---- start
@@ -108,9 +105,9 @@ class Cluster:
         place = await self._start_functions(stack, folder, logs)
         self.roles = [RoleProcess(self._role_start(name, folder, place), logs / f"{name}.log") for name in self._names]
         stack.push_async_callback(self._end_roles)
-        addresses = await _all([role.launch() for role in self.roles])
+        addresses = await all_of([role.launch() for role in self.roles])
         book = AddressBook(dict(zip(self._names, addresses, strict=True)))
-        await _all([role.introduce(book) for role in self.roles])
+        await all_of([role.introduce(book) for role in self.roles])
         return book
 
     async def _start_functions(self, stack: AsyncExitStack, folder: Path, logs: Path) -> FunctionPlace | None:
@@ -159,52 +156,8 @@ class Cluster:
         if self.follower is not None:
             await self.follower.read_meter()
 
-    # ---- while it runs
 
-    async def _until_the_end(self, follower: Follower) -> RunResult:
-        """Whatever ends first counts: the job, a role, the Lambda service."""
-        watchers = [asyncio.create_task(role.watch()) for role in self.roles]
-        if self.functions is not None:
-            watchers.append(asyncio.create_task(self.functions.watch()))
-        job = asyncio.create_task(follower.follow())
-        try:
-            done, others = await asyncio.wait({job, *watchers}, return_when=asyncio.FIRST_COMPLETED)
-            if _succeeded(job):
-                return job.result()
-            if others and is_echo(_cause(list(done))):
-                await asyncio.wait(others, timeout=CAUSE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            await follower.tell_what_there_is()
-            if job.cancelled():
-                raise asyncio.CancelledError
-            raise _cause([*watchers, job])
-        finally:
-            for task in (job, *watchers):
-                task.cancel()
-            await asyncio.gather(job, *watchers, return_exceptions=True)
-
-
-def _cause(tasks: Sequence[asyncio.Task[Any]]) -> BaseException:
-    """An error of the job's own, else the loss of a role; what others say of that comes last."""
-    errors = [error for task in tasks if task.done() and not task.cancelled() and (error := task.exception())]
-    errors.sort(key=lambda error: (is_loss(error), is_echo(error)))
-    return next(iter(errors), ClusterError("a role ended before the job", fix="start the job again"))
-
-
-def _succeeded(job: asyncio.Task[RunResult]) -> bool:
-    return job.done() and not job.cancelled() and job.exception() is None
-
-
-async def _all(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Their results. The first error ends the others, and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(coroutine) for coroutine in coroutines]
-    except BaseExceptionGroup as errors:
-        raise first_error(errors) from errors
-    return [task.result() for task in tasks]
-
-
-def _replay(path: Path, watch: Watch, generation: int) -> None:
+def replay(path: Path, watch: Watch, generation: int) -> None:
     """A graph server's own trace, into the job's."""
     if path.exists():
         for record in trace.read(path):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import DatasetError, SpecError
-from common.job_setup import derive_programs
 from common.job_spec import DatasetSpec
 from common.resolve_spec import Layer, ResolvedSpec
 from graph_server.graph.folder_reader import SUFFIX as GRAPH_FOLDER
@@ -18,7 +17,7 @@ from graph_server.ingest.detect import find_format, is_bundled_name, locate
 from graph_server.ingest.write_parquet import SUFFIX as PARQUET
 from graph_server.ingest.write_parquet import refuse_existing, write_parquet
 from local_cloud.load_job import load_job
-from local_cloud.prepare import cut_options, write_cut
+from local_cloud.prepare import cut_options, programs_of, write_cut
 
 READING = ("path", "format", "split_index", "drop_unknown_edges", "allow_pickle", "edge_type", "node_type")
 """Keys of `dataset` that say how a file is read; all others are policies."""
@@ -72,8 +71,7 @@ def _to_parquet(resolved: ResolvedSpec, path: Path, base_folder: Path) -> tuple[
 def _to_graph_folder(resolved: ResolvedSpec, path: Path, base_folder: Path) -> tuple[int, int, tuple[str, ...]]:
     spec = resolved.spec
     dataset = prepare(spec.dataset, base_folder)
-    programs = derive_programs(spec, num_features=dataset.features.shape[1], num_classes=dataset.num_classes)
-    write_cut(dataset, cut_options(spec, dataset, programs), path)
+    write_cut(dataset, cut_options(spec, dataset, programs_of(spec, dataset)), path)
     report: dict[str, tuple[str, ...]] = {key: tuple(dataset.report[key]) for key in ("notes", "warnings")}  # type: ignore[arg-type]
     return dataset.num_nodes, dataset.num_edges, (*report["notes"], *report["warnings"])
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
-import msgspec
 import numpy as np
 
 from common.errors import DorylusError, PeerLost
 from common.passes import Pass, predict
+from common.pricing import MB_PER_GB
 from common.saga.arrays import Array
 from common.wire import messages
 from common.wire.channel import Channel, Traffic, expect
@@ -57,7 +57,7 @@ class Reports:
 
 
 class Follower:
-    """Of one generation; `origin` says where it started."""
+    """Of one generation; `origin` says where it started. `functions`: None where graph servers alone meter them."""
 
     def __init__(
         self, job: PreparedJob, channel: Channel, watch: Watch, functions: LambdaProcess | None, origin: Origin
@@ -123,10 +123,22 @@ class Follower:
         self._watch.cut_short(self._with_counts(stopped, best_weights, last, None))
 
     async def read_meter(self) -> None:
-        """What the functions have used, as far as the service still tells."""
+        """What the functions have used, as far as the service still tells; or as their graph servers have counted."""
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
             if self._functions is not None:
                 self._meter = await self._functions.meter()
+            else:
+                gb_seconds = self._counted("function_mb_ms") / (1000 * MB_PER_GB)
+                self._meter = {"gb_seconds": gb_seconds, "requests": self._counted("function_requests")}
+
+    async def _open_leases(self) -> int:
+        return self._counted("functions_open") if self._functions is None else await self._functions.open_leases()
+
+    def _counted(self, name: str) -> int:
+        """By all graph servers: reported at the end, told before."""
+        if self._reports.intervals:
+            return self._reports.counts.get(name, 0)
+        return sum(status.counts.get(name, 0) for status in self._status.values())
 
     def _stopper(self) -> Callable[[str], None]:
         loop, asked = asyncio.get_running_loop(), set[asyncio.Task[None]]()
@@ -154,8 +166,7 @@ class Follower:
                     self._status[name] = expect(reply, messages.RoleStatus)
                 in_flight = sum(status.tasks_in_flight for status in self._status.values())
                 await self.read_meter()
-                leases = 0 if self._functions is None else await self._functions.open_leases()
-                self._watch.load(Load(in_flight, leases, self.totals))
+                self._watch.load(Load(in_flight, await self._open_leases(), self.totals))
 
     async def _epochs(self) -> messages.Epochs:
         while True:
@@ -172,8 +183,7 @@ class Follower:
         message = messages.AwaitEpochs(self._generation, seen)
         reply, _ = await self._channel.request(self._parameter[0], message, deadline=EPOCH_SECONDS)
         news = expect(reply, messages.Epochs)
-        for epoch in news.epochs[len(self._metrics) - seen :]:
-            metrics = EpochMetrics(**msgspec.structs.asdict(epoch))
+        for metrics in news.epochs[len(self._metrics) - seen :]:
             self._metrics.append(metrics)
             self._watch.on_epoch(metrics)
         for note in news.notes[self._notes :]:

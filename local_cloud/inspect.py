@@ -23,8 +23,9 @@ def inspect(target: str, flags: Layer, base_folder: Path) -> Diagnosis:
 
 def _with_memory(diagnosis: Diagnosis, spec: JobSpec) -> Diagnosis:
     # Without labels the classes are unknown: two are the fewest there can be.
-    classes = diagnosis.num_classes or 2
-    programs = derive_programs(spec, num_features=diagnosis.num_features or 1, num_classes=classes)
+    targets = () if diagnosis.labels is None else diagnosis.labels.targets
+    widths = {"num_features": diagnosis.num_features or 1, "num_classes": diagnosis.num_classes or len(targets) or 2}
+    programs = derive_programs(spec, **widths, task=diagnosis.task or "multi_class")
     widths = ", ".join(str(width) for width in spec.model.hidden_sizes)
     model = f"{spec.model.name}, {spec.model.num_layers} layers" + (f", hidden {widths}" if widths else "")
     memory = forecast_memory(diagnosis, programs, model)

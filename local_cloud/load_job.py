@@ -20,6 +20,16 @@ def load_job(target: str | None, flags: Layer, base_folder: Path) -> ResolvedSpe
     Raises SpecError, and DatasetError where the dataset is not there.
     """
     layers = [*_target_layers(target, base_folder), flags]
+    resolved = resolve([_named(target), *default_layers(layers, base_folder), *layers])
+    refuse_unbuilt(resolved)
+    return resolved
+
+
+def default_layers(layers: list[Layer], base_folder: Path) -> list[Layer]:
+    """What holds where `layers` are silent, the weakest first: the model's, the reader's, a graph folder's cut.
+
+    Raises SpecError, and DatasetError where the dataset is not there.
+    """
     model = plugins.load(MODELS, _last_said(layers, "model", "name", default="gcn"))
     name = model.__name__.rpartition(".")[2]
     defaults = [Layer(f"defaults of {name}", _nested(model.DEFAULTS), is_default=True)]
@@ -29,9 +39,7 @@ def load_job(target: str | None, flags: Layer, base_folder: Path) -> ResolvedSpe
         defaults.append(Layer(f"defaults of {dataset.path} for {name}", _nested(found), is_default=True))
     if (folder := given_folder(dataset, base_folder)) is not None:
         defaults.append(Layer(f"cut of {dataset.path}", {"cut": cut_of(folder)}, is_default=True))
-    resolved = resolve([_named(target), *defaults, *layers])
-    refuse_unbuilt(resolved)
-    return resolved
+    return defaults
 
 
 def dataset_of(target: str, flags: Layer, base_folder: Path) -> DatasetSpec:

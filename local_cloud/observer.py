@@ -8,14 +8,18 @@ from local_cloud.run_result import Status
 
 
 class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of metrics.jsonl. loss = training loss of this epoch; accuracies of the weights it made, None if it was
-    not evaluated or the mask is empty; seconds since the last epoch's end, evaluation included."""
+    """One line of metrics.jsonl. loss = training loss of this epoch; accuracies of the weights it made, and the metric
+    that the job is judged by, None if it was not evaluated, the mask is empty or the task has none; seconds since
+    the last epoch's end, evaluation included."""
 
     epoch: int
     loss: float
     train_accuracy: float | None
     valid_accuracy: float | None
     test_accuracy: float | None
+    train_metric: float | None = None
+    valid_metric: float | None = None
+    test_metric: float | None = None
     exact: bool
     seconds: float
 

@@ -1,8 +1,8 @@
 """What a train pass, or a whole run, moves and computes, predicted from declared widths and from counts of the graph.
 
 Payload is what a trace adds up for a pass without repeats: raw row, weight and gradient buffers. Headers are not in it,
-and neither are constants, which move once. Of a run it is what the links of its summary bear, if nothing was repeated,
-relaunched or lost.
+nor constants, which move once, nor rows that a metric ranks, which an evaluation sends to parameter server 0. Of a run
+it is what the links of its summary bear, if nothing was repeated, relaunched or lost.
 """
 
 import math

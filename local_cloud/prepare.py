@@ -17,6 +17,7 @@ from graph_server.graph.csr import EdgeList
 from graph_server.graph.cut import make_cut, num_intervals_auto
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.graph_folder import write_graph_folder
+from graph_server.graph.truth import count_entries
 from graph_server.ingest.dataset import Dataset, prepare
 from local_cloud.given_folder import as_it_is, given_folder
 from local_cloud.observer import Observer
@@ -39,7 +40,7 @@ class PreparedJob:
 
 
 def graph_facts(folder: GraphFolder, *, per_interval: bool = False) -> GraphFacts:
-    """per_interval: count each interval's train vertices, too, for which their masks are read."""
+    """per_interval: count each interval's train entries, too, for which their masks are read."""
     manifest = folder.manifest
     return GraphFacts(
         num_features=manifest.num_features,
@@ -50,12 +51,14 @@ def graph_facts(folder: GraphFolder, *, per_interval: bool = False) -> GraphFact
         fingerprint=manifest.source_fingerprint,
         cut_sha256=manifest.cut.cut_sha256,
         train_per_interval=_train_per_interval(folder) if per_interval else (),
+        task=manifest.task,
     )
 
 
 def _train_per_interval(folder: GraphFolder) -> tuple[int, ...]:
     intervals = (folder.interval(number) for number in range(folder.num_intervals))
-    return tuple(int(((arrays.masks & TRAIN != 0) & (arrays.labels >= 0)).sum()) for arrays in intervals)
+    num_classes = folder.manifest.num_classes
+    return tuple(sum(count_entries(arrays.labels, arrays.masks & TRAIN != 0, num_classes)) for arrays in intervals)
 
 
 def prepare_job(spec: JobSpec, *, base_folder: Path, cache_dir: Path, observer: Observer) -> PreparedJob:
@@ -63,19 +66,29 @@ def prepare_job(spec: JobSpec, *, base_folder: Path, cache_dir: Path, observer: 
     observer.doing("reading the dataset")
     given = given_folder(spec.dataset, base_folder)
     if given is not None and as_it_is(spec, given):
-        manifest = given.manifest
-        programs = derive_programs(spec, num_features=manifest.num_features, num_classes=manifest.num_classes)
-        _say_warnings(manifest.report, observer)
-        return _prepared(spec, given, programs)
+        _say_warnings(given.manifest.report, observer)
+        return job_of_folder(spec, given)
     dataset = prepare(spec.dataset, base_folder)
     _say_warnings(dataset.report, observer)
-    programs = derive_programs(spec, num_features=dataset.features.shape[1], num_classes=dataset.num_classes)
+    programs = programs_of(spec, dataset)
     observer.doing("cutting the graph into intervals")
     options = cut_options(spec, dataset, programs)
     path = load_or_build(
         dataset.fingerprint, options, lambda path: write_cut(dataset, options, path), cache_dir=cache_dir
     )
     return _prepared(spec, GraphFolder.open(path), programs)
+
+
+def job_of_folder(spec: JobSpec, folder: GraphFolder) -> PreparedJob:
+    """On a graph folder as it is."""
+    manifest = folder.manifest
+    widths = {"num_features": manifest.num_features, "num_classes": manifest.num_classes}
+    return _prepared(spec, folder, derive_programs(spec, **widths, task=manifest.task))
+
+
+def programs_of(spec: JobSpec, dataset: Dataset) -> Programs:
+    num_features = dataset.features.shape[1]
+    return derive_programs(spec, num_features=num_features, num_classes=dataset.num_classes, task=dataset.task)
 
 
 def cut_options(spec: JobSpec, dataset: Dataset, programs: Programs) -> dict[str, Any]:
@@ -90,7 +103,8 @@ def cut_options(spec: JobSpec, dataset: Dataset, programs: Programs) -> dict[str
 def write_cut(dataset: Dataset, options: dict[str, Any], path: Path) -> None:
     """The graph folder of a dataset, cut by `options`."""
     edges = EdgeList(dataset.sources, dataset.targets, dataset.num_nodes)
-    cut = make_cut(edges, options["num_intervals"], method=options["method"], seed=options["seed"])
+    train = dataset.masks & TRAIN != 0
+    cut = make_cut(edges, options["num_intervals"], method=options["method"], seed=options["seed"], train=train)
     write_graph_folder(dataset, cut, path)
 
 
@@ -101,7 +115,7 @@ def widest_task_input(programs: Programs) -> int:
 
 
 def _prepared(spec: JobSpec, folder: GraphFolder, programs: Programs) -> PreparedJob:
-    return PreparedJob(spec, folder, programs, loss_of(spec, folder.manifest.train_class_counts))
+    return PreparedJob(spec, folder, programs, loss_of(spec, folder.manifest.train_class_counts, folder.manifest.task))
 
 
 def _say_warnings(report: Mapping[str, Any], observer: Observer) -> None:

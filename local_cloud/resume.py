@@ -112,6 +112,7 @@ def earlier(folder: RunFolder, job: PreparedJob, job_id: str) -> Summary:
         return summary
     reports = read_lines(folder.path / run_folder.METRICS, EpochReport)
     seconds = sum(report.seconds for report in reports)
+    cost = run_cost(job.spec, Totals(), seconds)
     return Summary(
         job_id=job_id,
         run_dir=str(folder.path),
@@ -119,7 +120,8 @@ def earlier(folder: RunFolder, job: PreparedJob, job_id: str) -> Summary:
         seconds=seconds,
         cut_sha256=job.folder.manifest.cut.cut_sha256,
         bytes_moved=bytes_moved(None),
-        cost_usd=run_cost(job.spec, Totals(), seconds).usd,
+        cost_usd=cost.usd,
+        bill=cost.items,
     )
 
 

@@ -78,8 +78,7 @@ class RoleProcess:
 
     def error(self, word: Word | None) -> DorylusError:
         if isinstance(word, Ended):
-            kind = getattr(errors, word.kind, ClusterError)
-            return kind(word.what, word.why, word.fix) if issubclass(kind, DorylusError) else ClusterError(word.what)
+            return error_of(word)
         code = self._process.returncode if self._process is not None else None
         died = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
         return PeerLost(f"{self.name} {died}", why=self._last_words() or "it said nothing", fix="start the job again")
@@ -110,3 +109,9 @@ class RoleProcess:
     def _last_words(self) -> str:
         text = self._log.read_text(errors="replace")[-LAST_WORDS:].strip() if self._log.exists() else ""
         return text.splitlines()[-1] if text else ""
+
+
+def error_of(word: Ended) -> DorylusError:
+    """A role's last words, as the error that they were."""
+    kind = getattr(errors, word.kind, ClusterError)
+    return kind(word.what, word.why, word.fix) if issubclass(kind, DorylusError) else ClusterError(word.what)

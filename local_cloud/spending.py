@@ -14,13 +14,21 @@ from local_cloud.summary import Summary
 
 
 class Spending:
-    """`began`: time.monotonic() of the command; `earlier`: of a run that is resumed."""
+    """`began`: time.monotonic() of the command; `earlier`: of a run that is resumed; `concurrency`: of functions."""
 
-    def __init__(self, spec: JobSpec, observer: Observer, *, began: float, earlier: Summary | None = None) -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        observer: Observer,
+        *,
+        began: float,
+        earlier: Summary | None = None,
+        concurrency: int = LOCAL_CONCURRENCY,
+    ) -> None:
         self._spec, self._observer, self._began = spec, observer, began
         self._usd_before = (earlier.cost_usd or 0.0) if earlier is not None else 0.0
         seconds = earlier.seconds if earlier is not None else 0.0
-        self._budget = Budget(spec, places_of(spec), seconds_before=seconds, usd_before=self._usd_before)
+        self._budget = Budget(spec, places_of(spec, concurrency), seconds_before=seconds, usd_before=self._usd_before)
         self._pace = Pace()
         self._stop: Callable[[str], None] | None = None
 
@@ -49,9 +57,9 @@ class Spending:
         return time.monotonic() - self._began
 
 
-def places_of(spec: JobSpec) -> Places:
+def places_of(spec: JobSpec, concurrency: int = LOCAL_CONCURRENCY) -> Places:
     backend = spec.backend
     if backend.name not in WITH_FUNCTIONS:
         return Places()
     bound = backend.lease_seconds + FUNCTION_SECONDS_MORE
-    return Places(min(backend.max_lambdas, LOCAL_CONCURRENCY), backend.memory_mb, bound)
+    return Places(min(backend.max_lambdas, concurrency), backend.memory_mb, bound)

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from common.pricing import CostItem, added
 from common.wire.channel import Traffic
 from local_cloud.asynchrony import Asynchrony
 from local_cloud.observer import EpochReport
@@ -29,8 +30,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     run_dir: str
     state: Literal["Completed", "Stopped", "Failed"]
     metric_name: str = "accuracy"
+    test_metric: float | None = None
+    valid_metric: float | None = None
     test_accuracy: float | None = None
     valid_accuracy: float | None = None
+    """Beside whatever other metric; None of a regression."""
     best_epoch: int | None = None
     epochs: int = 0
     """Epochs done."""
@@ -56,6 +60,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     """What the run would have cost in us-east-1: each server a cluster.instance_type, on demand, from the command to
     the summary; Lambda as metered."""
+    bill: tuple[CostItem, ...] = ()
+    """What cost_usd is the sum of."""
     peak_pss_bytes: int = 0
     restarts: int = 0
     """After a role was lost. Whatever is counted here is of all starts, also of a run that was resumed."""
@@ -84,6 +90,7 @@ def with_earlier(now: Summary, earlier: Summary) -> Summary:
         lambda_gb_seconds=earlier.lambda_gb_seconds + now.lambda_gb_seconds,
         lambda_requests=earlier.lambda_requests + now.lambda_requests,
         cost_usd=(earlier.cost_usd or 0.0) + (now.cost_usd or 0.0),
+        bill=added(earlier.bill, now.bill),
         peak_pss_bytes=max(earlier.peak_pss_bytes, now.peak_pss_bytes),
         restarts=earlier.restarts + now.restarts,
     )

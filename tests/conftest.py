@@ -17,6 +17,7 @@ hypothesis.settings.load_profile("long" if os.environ.get("DORYLUS_EXAMPLES") el
 PROCESS_TESTS = (
     "tests/cluster/",
     "tests/local_cloud/",
+    "tests/integration/",
     "tests/cli/test_train.py",
     "tests/cli/test_resume.py",
     "tests/benchmarks/",

@@ -15,7 +15,7 @@ from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.graph_folder import write_graph_folder
 from graph_server.ingest.dataset import Dataset
 from graph_server.ingest.fingerprint import fingerprint
-from local_cloud.prepare import PreparedJob, derive_programs, loss_of
+from local_cloud.prepare import PreparedJob, loss_of, programs_of
 
 NUM_FEATURES, NUM_CLASSES = 5, 3
 
@@ -59,7 +59,7 @@ def dataset_of(
 def small_job(dataset: Dataset, folder: Path, keys: Mapping[str, Any]) -> PreparedJob:
     """keys: dotted keys of the job spec; what is not given is the schema's default, 4 intervals by hash apart."""
     spec = small_spec(keys)
-    programs = derive_programs(spec, num_features=dataset.features.shape[1], num_classes=dataset.num_classes)
+    programs = programs_of(spec, dataset)
     return _prepared(dataset, folder, spec, programs)
 
 
@@ -83,7 +83,7 @@ def small_spec(keys: Mapping[str, Any]) -> JobSpec:
 
 def _prepared(dataset: Dataset, folder: Path, spec: JobSpec, programs: Programs) -> PreparedJob:
     graph = GraphFolder.open(_graph_folder(dataset, spec, folder))
-    return PreparedJob(spec, graph, programs, loss_of(spec, graph.manifest.train_class_counts))
+    return PreparedJob(spec, graph, programs, loss_of(spec, graph.manifest.train_class_counts, graph.manifest.task))
 
 
 def _graph_folder(dataset: Dataset, spec: JobSpec, folder: Path) -> Path:

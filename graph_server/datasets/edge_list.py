@@ -11,6 +11,7 @@ Alone, a list of edges names its own vertices. Comments of SNAP and KONECT may s
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,18 +73,45 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         labels = read_labels(files["labels"], as_text=True)
     index = _vertices(tables, labels, known)
     sources, targets, notes = edge_rows(tables, index, options.drop_unknown_edges)
+    raw = _without_edges(path, (features, labels), index, options, _said_direction(tables[0].path))
+    return replace(raw, sources=sources, targets=targets, notes=(*notes, *raw.notes))
+
+
+def read_vertices(path: Path, options: DatasetSpec) -> tuple[RawGraph, NodeIndex, list[Path]]:
+    """Of a folder with features: everything but its edges, and the files that hold these."""
+    files, edges = _files(path), _edge_files(path)
+    if "features" not in files or not edges:
+        raise DatasetError(
+            what=f"{path} cannot be read piece by piece",
+            why=_lacks(path, "features") if edges else f"{path} has no file of edges",
+            fix="add features, one row per vertex: without them the vertices are whatever the edges name",
+        )
+    features = read_features(files["features"])
+    index = _index(features, files["features"])
+    labels = read_labels(files["labels"], as_text=index.is_text) if "labels" in files else None
+    return _without_edges(path, (features, labels), index, options, _said_direction(edges[0])), index, edges
+
+
+def _without_edges(
+    path: Path,
+    tables: tuple[FeatureTable | None, LabelTable | None],
+    index: NodeIndex,
+    options: DatasetSpec,
+    undirected: bool | None,
+) -> RawGraph:
+    files, (features, labels), nothing = _files(path), tables, np.zeros(0, dtype=np.int64)
     rows = None if labels is None else label_rows(labels, index, files["labels"])
     return RawGraph(
         format="edge_list",
         node_ids=index.node_ids,
-        sources=sources,
-        targets=targets,
+        sources=nothing,
+        targets=nothing,
         features=None if features is None else features.values,
         labels=None if labels is None or rows is None else spread(labels.values, rows, index.num_nodes),
         masks=_masks(files, index, labels, rows, options.split_index),
-        undirected=_said_direction(tables[0].path),
+        undirected=undirected,
         defaults=DEFAULTS,
-        notes=(*notes, *(features.notes if features else ()), *(labels.notes if labels else ())),
+        notes=(*(features.notes if features else ()), *(labels.notes if labels else ())),
         why_no_features="" if features else _lacks(path, "features"),
         why_no_labels="" if labels else _lacks(path, "labels"),
     )

@@ -64,14 +64,14 @@ def _read(folder: GraphFolder) -> RawGraph:
     )
     ids = np.asarray(folder.ids)
     _need(ids.shape == (num_nodes,) and len(np.unique(ids)) == num_nodes, "ids are not one per vertex, all different")
-    features = np.empty((num_nodes, manifest.num_features), np.float32)
-    classes, masks = np.empty(num_nodes, np.int64), np.empty(num_nodes, np.uint8)
+    features, masks = np.empty((num_nodes, manifest.num_features), np.float32), np.empty(num_nodes, np.uint8)
+    truth = _no_labels(manifest)
     node_ids = np.empty_like(ids)
     node_ids[order] = ids
     ends: list[tuple[Array, Array]] = []
     for block in _blocks(folder):
         rows = order[block.first : block.last]
-        features[rows], classes[rows], masks[rows] = block.features, block.labels, block.masks
+        features[rows], truth[rows], masks[rows] = block.features, block.labels, block.masks
         ends.append((order[block.sources], order[block.targets]))
     sources, targets = (np.concatenate([end[side] for end in ends]) for side in (0, 1))
     return RawGraph(
@@ -80,7 +80,8 @@ def _read(folder: GraphFolder) -> RawGraph:
         sources=sources,
         targets=targets,
         features=features,
-        labels=_labels(classes, manifest),
+        labels=_labels(truth, manifest) if manifest.task == "multi_class" else truth,
+        task=manifest.task,
         masks={name: masks & BITS[name] != 0 for name in MASK_NAMES},
         undirected=not manifest.directed,
         defaults=DEFAULTS,
@@ -95,10 +96,18 @@ def _blocks(folder: GraphFolder) -> Iterator[_Block]:
         rows = last - first
         _need(rows >= 0 and len(arrays.indptr) == rows + 1, f"interval {interval} has another number of rows")
         shapes = [array.shape for array in (arrays.features, arrays.labels, arrays.masks)]
-        _need(shapes == [(rows, folder.manifest.num_features), (rows,), (rows,)], f"interval {interval} has {shapes}")
+        needed = [(rows, folder.manifest.num_features), _no_labels(folder.manifest, rows).shape, (rows,)]
+        _need(shapes == needed, f"interval {interval} has {shapes}")
         validate(arrays.indptr, arrays.sources, folder.manifest.num_nodes)
         targets = np.repeat(np.arange(first, last), np.diff(arrays.indptr))
         yield _Block(first, last, targets, arrays.sources, arrays.features, arrays.labels, arrays.masks)
+
+
+def _no_labels(manifest: Manifest, num_rows: int | None = None) -> Array:
+    rows = manifest.num_nodes if num_rows is None else num_rows
+    if manifest.task == "multi_class":
+        return np.full(rows, -1, np.int64)
+    return np.full((rows, manifest.num_classes), np.nan, np.float32)
 
 
 def _labels(classes: Array, manifest: Manifest) -> Array:

@@ -10,7 +10,7 @@ are the masks. Arrays in torch's format are refused. The files do not say whethe
 Source: the documentation of DGL's OnDiskDataset.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -175,7 +175,7 @@ def _teach(tasks: Sequence[_Task], kind: str | None, num_nodes: int, file: Path)
         taught = {mask: _seeds_and_labels(parts, kind, file) for mask, parts in sets.items()}
         if taught["train"] is None:
             continue
-        labels = np.full(num_nodes, -1, dtype=np.float64)
+        labels = np.full((num_nodes, *_shape_of_one(taught.values(), file)), np.nan)
         rows = {mask: found[0] for mask, found in taught.items() if found is not None}
         masks = listed_masks(rows, num_nodes, file)
         for found in taught.values():
@@ -196,11 +196,21 @@ def _seeds_and_labels(parts: Sequence[_Part], kind: str | None, file: Path) -> t
         rows, labels = _array(seeds, file), _array(data["labels"], file)
         if rows.ndim != 1:
             continue
-        if rows.dtype.kind not in "iu" or labels.dtype.kind not in "biuf" or labels.size != len(rows):
+        if rows.dtype.kind not in "iu" or labels.dtype.kind not in "biuf" or len(labels) != len(rows):
             shapes = f"{rows.dtype} of shape {rows.shape} and {labels.dtype} of shape {labels.shape}"
             raise damaged(file.parent / seeds.path, f"seeds and labels are {shapes}")
-        return rows, labels.reshape(-1)
+        return rows, labels[:, 0] if labels.shape[1:] == (1,) else labels
     return None
+
+
+def _shape_of_one(taught: Iterable[tuple[Array, Array | None] | None], file: Path) -> tuple[int, ...]:
+    """() or (k,): what a vertex has of labels, the same in every set."""
+    shapes = {found[1].shape[1:] for found in taught if found is not None and found[1] is not None}
+    if len(shapes) != 1:
+        raise damaged(
+            file, f"the labels of its sets have the shapes {', '.join(map(str, sorted(shapes)))} for a vertex"
+        )
+    return next(iter(shapes))
 
 
 def example(folder: Path) -> Path:

@@ -4,7 +4,7 @@
     feats.npy         [N, F]; their loader scales it by the train rows
     class_map.json    {"row": class} or {"row": [0, 1, ...]}, in any order; a row without an entry is unlabelled
     role.json         {"tr": [rows], "va": [rows], "te": [rows]}
-    adj_train.npz     optional and not read: the edges between train rows follow from role.json
+    adj_train.npz     optional and not read: the edges between train rows, for inductive training
 
 The file does not say whether edges go both ways.
 
@@ -54,10 +54,15 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         masks=_masks(path / "role.json", num_nodes),
         usual_normalization="standard",
         defaults=DEFAULTS,
-        notes=(*adjacency.notes, *label_notes),
+        notes=(*adjacency.notes, *label_notes, *_unread(path)),
         why_no_features=f"{path} lacks feats.npy" if features is None else "",
         why_no_labels=f"{path} lacks class_map.json" if labels is None else "",
     )
+
+
+def _unread(path: Path) -> tuple[str, ...]:
+    note = "adj_train.npz is not read: every epoch sees every edge, and inductive training is not in this version"
+    return (note,) * (path / "adj_train.npz").is_file()
 
 
 def _features(file: Path, num_nodes: int) -> Array | None:
@@ -83,7 +88,7 @@ def _labels(file: Path, num_nodes: int) -> tuple[Array | None, tuple[str, ...]]:
     if outside.any():
         raise damaged(file, f"it labels rows {first_few(rows[outside])}; adj_full.npz has {num_nodes} vertices")
     absent = np.setdiff1d(np.arange(num_nodes), rows)
-    labels = np.full((num_nodes, *values.shape[1:]), -1 if values.ndim == 1 else 0, dtype=np.int64)
+    labels = np.full((num_nodes, *values.shape[1:]), -1, dtype=np.int64)
     labels[rows] = values
     note = f"{file.name} has no entry for {len(absent)} vertices: {first_few(absent)}; they are unlabelled"
     return labels, (note,) * bool(len(absent))

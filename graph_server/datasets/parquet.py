@@ -82,6 +82,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         edges_are_a_set=facts.edges_are_a_set,
         undirected=facts.undirected,
         usual_normalization=facts.usual_normalization,
+        task=facts.task,
         defaults=DEFAULTS,
         notes=(*notes, *edge_notes, *(() if nodes is None else nodes.notes)),
         why_no_features=alone if nodes is None else "the table of vertices has no columns of numbers or lists",

@@ -10,7 +10,7 @@ import yaml
 
 from tests.architecture.tree import ROOT
 
-VERBS = ("setup", "demo", "test", "check", "cluster", "bench", "rie", "lock", "help")
+VERBS = ("setup", "demo", "test", "check", "cluster", "bench", "peers", "rie", "lock", "help")
 
 
 def commands(script: Path) -> list[str]:

@@ -97,6 +97,9 @@ def test_each_line_is_there_as_soon_as_it_is_written(tmp_path: Path):
         "train_accuracy": 0.5,
         "valid_accuracy": None,
         "test_accuracy": 0.25,
+        "train_metric": None,
+        "valid_metric": None,
+        "test_metric": None,
         "exact": True,
         "seconds": 0.1,
     }

@@ -22,9 +22,10 @@ from local_cloud.training import RunOptions, train_job
 from tests.local_cloud.jobs import MY_GRAPH, ROOT, Recorder, load, load_my_graph
 
 KEYS = [
-    *("job_id", "run_dir", "state", "metric_name", "test_accuracy", "valid_accuracy", "best_epoch", "epochs"),
+    *("job_id", "run_dir", "state", "metric_name", "test_metric", "valid_metric"),
+    *("test_accuracy", "valid_accuracy", "best_epoch", "epochs"),
     *("seconds", "epoch_seconds_median", "weights_sha256", "cut_sha256", "bit_reproducible", "tasks", "relaunches"),
-    *("lost_leases", "max_staleness", "bytes_moved", "lambda_gb_seconds", "lambda_requests", "cost_usd"),
+    *("lost_leases", "max_staleness", "bytes_moved", "lambda_gb_seconds", "lambda_requests", "cost_usd", "bill"),
     *("peak_pss_bytes", "restarts"),
 ]
 

@@ -1,0 +1,135 @@
+"""What a job trains on, brought to this machine: its dataset to be cut, or its graph folder, and the spec in full.
+
+A spec's defaults are the model's and the reader's own. Readers look at the data, so the cutter writes the layers that
+it found beside the graph folder, where servers that never see the dataset find them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from common.cloud_names import MANIFEST
+from common.errors import DatasetError
+from common.resolve_spec import Layer, ResolvedSpec, resolve
+from graph_server.graph import manifest as manifests
+from graph_server.graph.folder_reader import GraphFolder
+from local_cloud.load_job import default_layers
+from local_cloud.observer import Observer
+from local_cloud.on_instance.aws import Aws
+from local_cloud.on_instance.bucket import Bucket
+from local_cloud.on_instance.job_record import JobRecord
+from local_cloud.prepare import PreparedJob, job_of_folder, prepare_job
+
+DEFAULTS = "defaults.json"
+"""Beside the manifest, and in no manifest: the layers below the spec."""
+OF_GRAPH_SERVERS = ("indptr.npy", "sources.npy", "features.npy", "loops.npy")
+"""By far the most of a graph folder; parameter servers, and who follows the job, read the rest."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """`work`: the folder for what is fetched."""
+
+    aws: Aws
+    record: JobRecord
+    bucket: Bucket
+    work: Path
+
+    @property
+    def given(self) -> Layer:
+        return Layer("the job spec", json.loads(self.record.text("spec")))
+
+    @property
+    def _here(self) -> Layer:
+        """What holds in this deployment, whatever the spec says."""
+        record = self.record
+        backend: dict[str, Any] = {"max_lambdas": record.number("max_lambdas")}
+        if _said(self.given.values, "backend", "name") in (None, "auto"):
+            backend["name"] = "hybrid"
+        values = {
+            "backend": backend,
+            "cluster": {"instance_type": record.text("launched_type")},
+            "budget": {"max_cost_usd": float(record.text("max_cost_usd"))},
+            "output": {"path": record.text("output")},
+        }
+        return Layer("this deployment", values)
+
+    # ---- phase cut
+
+    def cut(self, observer: Observer) -> None:
+        """The graph folder into the bucket, its manifest last."""
+        observer.doing("fetching the dataset")
+        local = Layer("this instance", {"dataset": {"path": str(self._fetch_dataset())}})
+        below = default_layers([self.given, local], self.work)
+        spec = resolve([*below, self.given, local]).spec
+        job = prepare_job(spec, base_folder=self.work, cache_dir=self.work, observer=observer)
+        observer.doing("uploading the graph folder")
+        prefix = self.record.text("graph")
+        self.bucket.write(prefix + DEFAULTS, _encode(below))
+        self.bucket.send_folder(job.folder.path, prefix, last=MANIFEST)
+
+    # ---- phase train
+
+    def prepare(self, observer: Observer, *, for_graph_server: bool) -> tuple[ResolvedSpec, PreparedJob]:
+        """Graph folders' files are memory-mapped where they are fetched to."""
+        if graph := self.record.text("graph"):
+            return self._prepare_cut(graph, observer, for_graph_server=for_graph_server)
+        layers = [self.given, self._here]
+        if self.record.text("dataset").startswith("s3://"):
+            observer.doing("fetching the graph folder")
+            layers.append(Layer("this instance", {"dataset": {"path": str(self._fetch_dataset())}}))
+        below = default_layers(layers, self.work)
+        spec = resolve([*below, *layers]).spec
+        job = prepare_job(spec, base_folder=self.work, cache_dir=self.work, observer=observer)
+        resolved = resolve([*below, self.given, self._here])
+        return resolved, replace(job, spec=resolved.spec)
+
+    def _prepare_cut(
+        self, graph: str, observer: Observer, *, for_graph_server: bool
+    ) -> tuple[ResolvedSpec, PreparedJob]:
+        observer.doing("fetching the graph folder")
+        below = self.bucket.read(graph + DEFAULTS)
+        if below is None:
+            raise DatasetError(f"s3://{self.bucket.name}/{graph} is no whole graph folder", fix="delete it")
+        resolved = resolve([*_decode(below), self.given, self._here])
+        # One optimizer step per interval counts train entries, for which whole intervals are opened.
+        needs_all = for_graph_server or resolved.spec.training.weight_update == "interval"
+        folder = self.work / "graph.dorylus"
+        wanted = [one for one in self.bucket.entries(graph) if needs_all or not one.key.endswith(OF_GRAPH_SERVERS)]
+        self.bucket.fetch(wanted, graph, folder)
+        opened = GraphFolder.open(folder) if needs_all else GraphFolder(folder, manifests.read(folder))
+        return resolved, job_of_folder(resolved.spec, opened)
+
+    # ---- the dataset
+
+    def _fetch_dataset(self) -> Path:
+        """A file or a folder of the same name. Raises DatasetError if it is gone."""
+        name, _, prefix = self.record.text("dataset").removeprefix("s3://").partition("/")
+        source, prefix = Bucket(self.aws, name), prefix.rstrip("/")
+        found = source.entries(prefix)
+        of_it = [one for one in found if one.key == prefix or one.key.startswith(f"{prefix}/")]
+        files = [one for one in of_it if not one.key.endswith("/")]
+        if not files:
+            raise DatasetError(
+                f"nothing is at {self.record.text('dataset')}",
+                why="it was there when the job was handed in",
+                fix="upload it again, and the job spec after it",
+            )
+        parent = prefix.rpartition("/")[0]
+        source.fetch(files, f"{parent}/" if parent else "", self.work / "dataset")
+        return self.work / "dataset" / prefix.rpartition("/")[2]
+
+
+def _said(values: Mapping[str, object], group: str, key: str) -> object:
+    inner = values.get(group)
+    return inner.get(key) if isinstance(inner, Mapping) else None
+
+
+def _encode(layers: list[Layer]) -> bytes:
+    return json.dumps([{"source": layer.source, "values": layer.values} for layer in layers], indent=1).encode()
+
+
+def _decode(text: bytes) -> list[Layer]:
+    return [Layer(one["source"], one["values"], is_default=True) for one in json.loads(text)]

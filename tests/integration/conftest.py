@@ -1,0 +1,13 @@
+"""One world for all tests: each job has its own name, run folder and instances."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.world import World, world
+
+
+@pytest.fixture(scope="session")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with pytest.MonkeyPatch.context() as monkeypatch, world(monkeypatch, tmp_path_factory.mktemp("world")) as made:
+        yield made

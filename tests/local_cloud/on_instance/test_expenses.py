@@ -1,0 +1,94 @@
+"""What a generation starts with: the cutter's minutes, earlier generations, and what is left of time and money."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from common.wire.keys import new_key_pair
+from local_cloud import run_folder
+from local_cloud.observer import Silent
+from local_cloud.on_instance.expenses import LAST_SECONDS, spending_of, spent_before
+from local_cloud.on_instance.job_record import JobRecord
+from local_cloud.on_instance.own_role import Keys, Post
+from local_cloud.on_instance.settings import Settings
+from local_cloud.prepare import PreparedJob, prepare_job
+from local_cloud.recorded_run import Run
+from local_cloud.run_folder import RunFolder
+from local_cloud.run_result import Load, Totals
+from local_cloud.summary import Summary, to_json
+from tests.local_cloud.jobs import ROOT, load
+
+HOUR = 3600
+ENVIRONMENT = {
+    "DORYLUS_STACK": "small",
+    "DORYLUS_BUCKET": "small-bucket",
+    "DORYLUS_JOBS_TABLE": "small-jobs",
+    "DORYLUS_MEMBERS_TABLE": "small-members",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> PreparedJob:
+    spec = load("cora", {"cut.num_intervals": "2", "cluster.instance_type": "c7g.xlarge"}).spec
+    return prepare_job(spec, base_folder=ROOT, cache_dir=tmp_path_factory.mktemp("graph"), observer=Silent())
+
+
+@pytest.fixture
+def folder(tmp_path: Path):
+    with RunFolder.claim(tmp_path / "run") as made:
+        yield made
+
+
+@pytest.fixture
+def post(instance):
+    def made(*, generation: int = 1, launched_ago: float = 0.0, **record: Any) -> Post:
+        pair = new_key_pair()
+        here = replace(instance(generation=generation), launched=time.time() - launched_ago)
+        return Post(Settings.read(ENVIRONMENT), here, JobRecord(record), "parameter0", Keys(pair, pair, pair))
+
+    return made
+
+
+def test_the_cutter_is_paid_first(job, folder, post):
+    before = spent_before(job, folder, post(cut_seconds=HOUR))
+    assert before.cost_usd == pytest.approx(0.145)
+    assert [item.what for item in before.bill] == ["cutter: 1 x c7g.xlarge"]
+    assert (before.seconds, before.restarts) == (HOUR, 0)
+    assert spent_before(job, folder, post()).cost_usd == 0
+
+
+def test_what_an_earlier_generation_has_summed_up_holds(job, folder, post):
+    summed_up = Summary(
+        job_id="job-1", run_dir="", state="Failed", seconds=100.0, cut_sha256="", bytes_moved={}, tasks=7
+    )
+    folder.write_text(run_folder.SUMMARY, to_json(msgspec.structs.replace(summed_up, cost_usd=1.5)))
+    before = spent_before(job, folder, post(generation=3, cut_seconds=HOUR))
+    assert (before.cost_usd, before.seconds, before.tasks, before.restarts) == (1.5, 100.0, 7, 2)
+
+
+def test_of_one_that_was_killed_its_epochs_tell(job, folder, post):
+    (folder.path / run_folder.METRICS).write_text(
+        '{"epoch":1,"loss":1.0,"train_accuracy":null,"valid_accuracy":null,"test_accuracy":null,"exact":true,'
+        f'"seconds":{HOUR}.0}}\n'
+    )
+    before = spent_before(job, folder, post(generation=2, cut_seconds=HOUR))
+    assert before.cost_usd == pytest.approx(3 * 0.145)  # the cutter, a graph server and a parameter server
+    assert (before.seconds, before.restarts) == (2 * HOUR, 1)
+
+
+@pytest.mark.parametrize(("seconds_left", "stops"), [(LAST_SECONDS + 3, True), (LAST_SECONDS + HOUR, False)])
+def test_time_ends_at_the_jobs_deadline(job, folder, post, seconds_left: float, stops: bool):
+    """However long it took until here."""
+    at = post(launched_ago=500.0, cut_seconds=HOUR, deadline=int(time.time() + seconds_left))
+    run = Run(job, "job-1", folder, lambda watch: None, earlier=spent_before(job, folder, at))
+    asked: list[str] = []
+    spending = spending_of(run, at, Silent())
+    spending.check_start()
+    spending.stoppable(asked.append)
+    spending.load(Load(0, 0, Totals()))
+    assert bool(asked) == stops

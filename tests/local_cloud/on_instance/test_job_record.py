@@ -1,0 +1,43 @@
+"""What an instance writes holds for its own generation of a job that is not over."""
+
+import pytest
+
+from common.cloud_names import JobState, Phase
+from common.errors import ClusterError
+from local_cloud.on_instance.job_record import JobRecords, Superseded
+
+
+@pytest.fixture
+def records(cloud, aws, instance):
+    cloud.record(generation=1, phase="train", state="Starting")
+    return JobRecords(aws, "small-jobs", instance())
+
+
+def test_a_beat_tells_what_others_have_written(cloud, records):
+    before = records.read()
+    assert (before.number("beat"), before.is_to_stop) == (0, False)
+    cloud.jobs.set("job-1", {"stop": True})
+    after = records.beat()
+    assert after.number("beat") > 0
+    assert after.is_to_stop
+
+
+@pytest.mark.parametrize("change", [{"generation": 2}, {"phase": "cut"}, {"state": "Completed"}, {"state": "Stopped"}])
+def test_nothing_is_written_when_the_job_goes_on_without_it(cloud, records, change):
+    cloud.record(**{"generation": 1, "phase": "train", "state": "Training", **change})
+    with pytest.raises(Superseded, match="generation 1 of job-1 has ended"):
+        records.beat()
+    assert records.read().number("beat") == 0
+
+
+def test_a_state_changes_only_from_the_one_it_was(cloud, records):
+    records.write({"state": JobState.TRAINING.value}, only_from=JobState.STARTING)
+    cloud.jobs.set("job-1", {"state": "Stopping"})
+    with pytest.raises(Superseded):
+        records.write({"state": JobState.TRAINING.value}, only_from=JobState.STARTING)
+    assert records.read().text("state") == "Stopping"
+
+
+def test_a_job_that_nobody_knows(aws, cloud, instance):
+    with pytest.raises(ClusterError, match="no job job-1 is known"):
+        JobRecords(aws, "small-jobs", instance(phase=Phase.CUT)).read()
