@@ -129,8 +129,8 @@ class Servers(Construct):
             role, ["s3:PutObject", "s3:AbortMultipartUpload"], [bucket.arn_for_objects(f"{p}*") for p in (GRAPHS, RUNS)]
         )
         allow(role, ["s3:DeleteObject"], [bucket.arn_for_objects(f"{RUNS}*/checkpoints/*")])
-        prefixes = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in (DATASETS, GRAPHS, RUNS)]}}
-        allow(role, ["s3:ListBucket"], [bucket.bucket_arn], prefixes)
+        # The whole of it: to who may list a part alone, S3 says "forbidden" of a key that is not there.
+        allow(role, ["s3:ListBucket"], [bucket.bucket_arn])
         if elsewhere:
             allow(role, ["s3:ListBucket"], elsewhere)
         allow(role, ["dynamodb:GetItem", "dynamodb:UpdateItem"], [self._storage.jobs.table_arn])

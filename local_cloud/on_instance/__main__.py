@@ -49,7 +49,7 @@ def main() -> int:
 def run(settings: Settings, instance: Instance, lines: JsonLines) -> None:
     aws = Aws.connect(settings.region)
     records = JobRecords(aws, settings.jobs_table, instance)
-    record, task = records.read(), Task(aws, records)
+    record, task = records.own(), Task(aws, records)
     data = Data(aws, record, Bucket(aws, settings.bucket), settings.work)
     if instance.phase is Phase.CUT:
         lines.said["role"] = "cutter"

@@ -1,5 +1,6 @@
 """The job's record as its servers read it, and the little that they write there."""
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from common.errors import ClusterError
 from local_cloud.on_instance.aws import Aws, Plain, is_refused, plain, typed
 from local_cloud.on_instance.metadata import Instance
 
+OWN_SECONDS, LOOK_SECONDS = 60.0, 0.5
 OVER = {f":over{number}": state.value for number, state in enumerate(s for s in JobState if s.is_final)}
 
 
@@ -41,6 +43,7 @@ class JobRecords:
 
     def __init__(self, aws: Aws, table: str, instance: Instance) -> None:
         self._dynamodb, self._table, self._of = aws.dynamodb, table, instance
+        self._pause = threading.Event()
 
     def read(self) -> JobRecord:
         """Raises ClusterError if there is none."""
@@ -49,6 +52,18 @@ class JobRecords:
         if found is None:
             raise ClusterError(f"no job {self._of.job_id} is known", why=f"it is not in the table {self._table}")
         return JobRecord(plain(found))
+
+    def own(self) -> JobRecord:
+        """As soon as it speaks of this generation: it is written a moment after the launch. Raises Superseded."""
+        until = time.monotonic() + OWN_SECONDS
+        while not self._is_own(record := self.read()):
+            if record.number("generation") > self._of.generation or time.monotonic() > until:
+                raise self._superseded()
+            self._pause.wait(LOOK_SECONDS)
+        return record
+
+    def _is_own(self, record: JobRecord) -> bool:
+        return (record.number("generation"), record.text("phase")) == (self._of.generation, self._of.phase.value)
 
     def beat(self) -> JobRecord:
         """It lives. Raises Superseded."""
@@ -76,9 +91,12 @@ class JobRecords:
             )
         except ClientError as error:
             if is_refused(error):
-                raise Superseded(
-                    f"generation {self._of.generation} of {self._of.job_id} has ended",
-                    why="the job is over, or another generation has begun",
-                ) from None
+                raise self._superseded() from None
             raise
         return JobRecord(plain(answer["Attributes"]))
+
+    def _superseded(self) -> Superseded:
+        return Superseded(
+            f"generation {self._of.generation} of {self._of.job_id} has ended",
+            why="the job is over, or another generation has begun",
+        )

@@ -127,9 +127,7 @@ class Leader:
     def _origin(self, job: PreparedJob) -> Origin:
         """The newest checkpoint that is whole; later ones, of a time that is lost, are removed."""
         checkpoints, generation = CheckpointFolder(self._post.checkpoints), self._post.instance.generation
-        # Listed by its prefix alone, for a server may not look at the bucket itself, as those do who find nothing.
-        there = self._data.bucket.entries(run_key(self._post.instance.job_id, "checkpoints/"))
-        found = checkpoints.newest(self._observer.note) if there else None
+        found = checkpoints.newest(self._observer.note)
         if found is None:
             return Origin(generation)
         found.check_job(job.spec, job.facts)

@@ -196,7 +196,7 @@ def test_lr_as_yaml_reads_it_trains():
 
 def test_a_wrong_value_and_a_wrong_flag():
     assert_refused(dorylus("train", "cora", "--lr", "fast"), 1, "error: training.lr = fast (--lr)", "  why: ")
-    assert_refused(dorylus("train", "cora", "--precision", "mixed"), 1, "not in this version")
+    assert_refused(dorylus("train", "cora", "--deterministic"), 1, "not in this version")
     assert_refused(dorylus("train", "cora", "--num-epoch", "5"), 2, "No such option", "--num-epochs")
 
 

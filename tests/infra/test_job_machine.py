@@ -4,28 +4,17 @@ The test plays the servers: it finds the task token in the job's record, as para
 """
 
 import json
-import os
-import re
 import time
 from collections.abc import Iterator
-from urllib.request import Request, urlopen
 
 import boto3
-import moto.awslambda.models
 import pytest
-from moto.core.responses import EmptyResult
-from moto.server import ThreadedMotoServer
-from moto.stepfunctions.responses import StepFunctionResponse
 
 from infra.orchestration import definition
-from lambda_functions import collect, launch_servers, sweep
-from tests.lambda_functions.job_cloud import JobCloud, deploy, empty_function, speak_as_nobody
+from lambda_functions import launch_servers
+from tests.lambda_functions.job_cloud import JobCloud
+from tests.lambda_functions.job_machine import LONGEST_HOURS, job_machine
 
-HANDLERS = {
-    "launch-servers": launch_servers.handler,
-    "collect": collect.handler,
-    "sweep": sweep.handler,
-}
 SECONDS = 60
 
 
@@ -65,52 +54,8 @@ class Machine:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    speak_as_nobody(monkeypatch)
-    monkeypatch.setattr(moto.awslambda.models.LambdaFunction, "_invoke_lambda", _run_ours)
-    monkeypatch.setattr(StepFunctionResponse, "send_task_failure", _with_cause)
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        _, port = server.get_host_and_port()
-        url = f"http://localhost:{port}"
-        monkeypatch.setenv("MOTO_PORT", str(port))
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()
-        _post(f"{url}/moto-api/config", {"stepfunctions": {"execute_state_machine": True}})
-        cloud = deploy(monkeypatch)
-        yield Machine(cloud, _machine(cloud))
-    finally:
-        server.stop()
-
-
-def _machine(cloud: JobCloud) -> str:
-    role = "arn:aws:iam::123456789012:role/small"
-    names = {"Launch": "launch-servers", "Collect": "collect", "Sweep": "sweep"}
-    places = {place: empty_function(name, role) for place, name in names.items()}
-    places |= {"JobsTable": os.environ["DORYLUS_JOBS_TABLE"], "Topic": os.environ["DORYLUS_TOPIC"]}
-    words = re.sub(r"\$\{(\w+)\}", lambda match: places[match[1]], definition(48))
-    made = boto3.client("stepfunctions").create_state_machine(name="job", definition=words, roleArn=role)
-    return str(made["stateMachineArn"])
-
-
-def _run_ours(function, event=None) -> tuple[str, bool, str]:
-    """In place of moto's docker: (result, whether it is an error, log)."""
-    try:
-        return json.dumps(HANDLERS[function.function_name](event, None)), False, ""
-    except Exception as error:
-        return json.dumps({"errorMessage": str(error), "errorType": type(error).__name__}), True, ""
-
-
-def _with_cause(self) -> EmptyResult:
-    """moto forgets the cause."""
-    token, error, cause = (self._get_param(name) for name in ("taskToken", "error", "cause"))
-    self.stepfunction_backend.send_task_failure(token, error=error, cause=cause)
-    return EmptyResult()
-
-
-def _post(url: str, words: object) -> None:
-    headers = {"Content-Type": "application/json"}
-    urlopen(Request(url, data=json.dumps(words).encode(), method="POST", headers=headers)).close()
+    with job_machine(monkeypatch) as cloud:
+        yield Machine(cloud, cloud.machine)
 
 
 def succeed(token: str, state: str = "Completed") -> None:
@@ -190,11 +135,11 @@ def test_a_stop_is_an_end_and_no_failure(machine):
 
 
 def test_every_step_has_a_catch_and_a_time_out():
-    states = json.loads(definition(48))["States"]
+    states = json.loads(definition(LONGEST_HOURS))["States"]
     tasks = [one for one in states.values() if one["Type"] == "Task"]
     assert len(tasks) == 7
     for one in tasks:
         assert one["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
         assert "TimeoutSeconds" in one or "TimeoutSecondsPath" in one
         assert ".waitForTaskToken" not in one["Resource"] or "HeartbeatSecondsPath" in one
-    assert json.loads(definition(48))["TimeoutSeconds"] == 49 * 3600
+    assert json.loads(definition(LONGEST_HOURS))["TimeoutSeconds"] == (LONGEST_HOURS + 1) * 3600

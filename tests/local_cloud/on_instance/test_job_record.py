@@ -1,9 +1,12 @@
 """What an instance writes holds for its own generation of a job that is not over."""
 
+import threading
+
 import pytest
 
 from common.cloud_names import JobState, Phase
 from common.errors import ClusterError
+from local_cloud.on_instance import job_record as module
 from local_cloud.on_instance.job_record import JobRecords, Superseded
 
 
@@ -36,6 +39,19 @@ def test_a_state_changes_only_from_the_one_it_was(cloud, records):
     with pytest.raises(Superseded):
         records.write({"state": JobState.TRAINING.value}, only_from=JobState.STARTING)
     assert records.read().text("state") == "Stopping"
+
+
+def test_the_record_speaks_of_this_generation_a_moment_after_the_launch(cloud, aws, instance, monkeypatch):
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.02)
+    cloud.record(generation=1, phase="train", function="old")
+    records = JobRecords(aws, "small-jobs", instance(generation=2))
+    later = threading.Timer(0.3, lambda: cloud.jobs.set("job-1", {"generation": 2, "function": "new"}))
+    later.start()
+    assert records.own().text("function") == "new"
+    later.join()
+    cloud.jobs.set("job-1", {"generation": 3})
+    with pytest.raises(Superseded):
+        records.own()
 
 
 def test_a_job_that_nobody_knows(aws, cloud, instance):
