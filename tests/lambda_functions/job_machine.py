@@ -31,9 +31,9 @@ def job_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[JobCloud]:
     monkeypatch.setattr(StepFunctionResponse, "send_task_failure", _with_cause)
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
+    _, port = server.get_host_and_port()
+    url = f"http://localhost:{port}"
     try:
-        _, port = server.get_host_and_port()
-        url = f"http://localhost:{port}"
         monkeypatch.setenv("MOTO_PORT", str(port))
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()
@@ -42,6 +42,8 @@ def job_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[JobCloud]:
         monkeypatch.setenv("DORYLUS_STATE_MACHINE", cloud.machine)
         yield cloud
     finally:
+        # All servers of a process share their settings, too, and others only look whether a machine was started.
+        _post(f"{url}/moto-api/config", {"stepfunctions": {"execute_state_machine": False}})
         server.stop()
 
 
