@@ -118,7 +118,8 @@ class JobCloud:
 def job_cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[JobCloud]:
     """In this process: nothing is listened to, and the state machine only exists."""
     speak_as_nobody(monkeypatch)
-    with mock_aws(config={"lambda": {"use_docker": False}}):
+    # Machines only start: another world of this process may have moto execute them.
+    with mock_aws(config={"lambda": {"use_docker": False}, "stepfunctions": {"execute_state_machine": False}}):
         yield deploy(monkeypatch)
 
 
