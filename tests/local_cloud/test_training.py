@@ -253,6 +253,8 @@ def test_ctrl_c_while_the_data_is_read_keeps_nothing(options: RunOptions, tmp_pa
         def doing(self, what: str) -> None:
             signal.raise_signal(signal.SIGINT)
 
+    # As in a program of one's own, whatever another test has left.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
         train_job(load_my_graph(), options, Early())
     assert not (tmp_path / "run").exists()
