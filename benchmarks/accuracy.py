@@ -20,11 +20,11 @@ from rich.table import Table
 
 from benchmarks.goals import Goal, arguments, write
 from cli.spec_flags import flag_layer
+from common.epoch_metrics import EpochMetrics
 from local_cloud.in_process import Watch, run_in_process
 from local_cloud.load_job import load_job
 from local_cloud.observer import Silent
 from local_cloud.prepare import prepare_job
-from parameter_server.epoch_metrics import EpochMetrics
 
 
 @dataclass(frozen=True)

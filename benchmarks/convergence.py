@@ -28,11 +28,11 @@ from benchmarks.goals import Goal, arguments, write
 from benchmarks.graphs import Recipe
 from benchmarks.graphs import write as write_graph
 from benchmarks.modes import ASYNC, MODES, generated_graphs, prepared, with_settings
+from common.epoch_metrics import EpochMetrics
 from common.wire.channel import Faults
 from local_cloud.in_process import run_in_process
 from local_cloud.prepare import PreparedJob
 from local_cloud.run_result import Watch
-from parameter_server.epoch_metrics import EpochMetrics
 
 SHARE_OF_BEST = 0.98
 PATIENCE = 3

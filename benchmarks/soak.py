@@ -25,6 +25,7 @@ from rich.table import Table
 
 from benchmarks.goals import Goal, arguments, write
 from benchmarks.modes import prepared
+from common.epoch_metrics import EpochMetrics
 from common.role_start import Weather
 from common.weights_hash import weights_sha256
 from common.wire.channel import Faults as WireFaults
@@ -35,7 +36,6 @@ from local_cloud.prepare import PreparedJob
 from local_cloud.restarts import run_job
 from local_cloud.run_folder import new_job_id
 from local_cloud.run_result import RunResult, Watch
-from parameter_server.epoch_metrics import EpochMetrics
 
 NUM_EPOCHS = 12
 ROLES = ("graph0", "graph1", "graph2", "parameter0", "parameter1")

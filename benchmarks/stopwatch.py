@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from common.epoch_metrics import EpochMetrics
 from common.trace import StepRecord
-from parameter_server.epoch_metrics import EpochMetrics
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import msgspec
 from cli.explain_text import cost_lines, explanation_lines
 from cli.failures import in_words
 from cli.progress import Phases
-from cli.settings import GroupedCommand, setting_options, typed
+from cli.settings import GroupedCommand, cache_dir_option, setting_options, typed
 
 if TYPE_CHECKING:
     from common.resolve_spec import Layer
@@ -67,12 +67,7 @@ explain = GroupedCommand(
     help=HELP,
     params=[
         click.Argument(["model"], required=False),
-        click.Option(
-            ["--cache-dir"],
-            type=click.Path(path_type=Path),
-            envvar="DORYLUS_CACHE",
-            help="Where cut graphs are kept. [default: the user's cache directory; also $DORYLUS_CACHE]",
-        ),
+        cache_dir_option(),
         click.Option(
             ["--cost"],
             is_flag=True,

@@ -10,7 +10,7 @@ import msgspec
 from cli.failures import in_words
 from cli.plan_text import plan_lines
 from cli.progress import Phases
-from cli.settings import GroupedCommand, setting_options, typed
+from cli.settings import GroupedCommand, cache_dir_option, setting_options, typed
 
 HELP = """Say what a training would need and cost on AWS; nothing is started.
 
@@ -42,12 +42,7 @@ plan = GroupedCommand(
     help=HELP,
     params=[
         click.Argument(["target"], required=False),
-        click.Option(
-            ["--cache-dir"],
-            type=click.Path(path_type=Path),
-            envvar="DORYLUS_CACHE",
-            help="Where cut graphs are kept. [default: the user's cache directory; also $DORYLUS_CACHE]",
-        ),
+        cache_dir_option(),
         click.Option(["--json", "as_json"], is_flag=True, help="Print everything as JSON."),
         *setting_options(),
     ],

@@ -4,6 +4,7 @@ What is typed goes to the schema as text, so that a wrong value gets the schema'
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 
 import click
 
@@ -44,6 +45,16 @@ def setting_options(*, without: Collection[str] = (), of: Collection[str] | None
     """`without`: full names of keys that the command takes otherwise; `of`: only keys under these groups."""
     wanted = [flag for flag in flags() if flag.dotted_key not in without]
     return [SettingOption(flag) for flag in wanted if of is None or flag.dotted_key.partition(".")[0] in of]
+
+
+def cache_dir_option() -> click.Option:
+    """Parameter `cache_dir`: None if nothing was said."""
+    return click.Option(
+        ["--cache-dir"],
+        type=click.Path(path_type=Path),
+        envvar="DORYLUS_CACHE",
+        help="Where cut graphs are kept. [default: the user's cache directory; also $DORYLUS_CACHE]",
+    )
 
 
 def typed(settings: Mapping[str, object], **more: str | None) -> Layer:

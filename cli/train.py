@@ -9,7 +9,7 @@ import click
 from cli.failures import ERROR, STOPPED, in_words
 from cli.progress import watching
 from cli.report import result_lines, show_result
-from cli.settings import GroupedCommand, setting_options, typed
+from cli.settings import GroupedCommand, cache_dir_option, setting_options, typed
 
 HELP = """Train a model on a whole graph.
 
@@ -81,12 +81,7 @@ train = GroupedCommand(
             metavar="RUN_FOLDER",
             help="Go on with this run, from its newest checkpoint.",
         ),
-        click.Option(
-            ["--cache-dir"],
-            type=click.Path(path_type=Path),
-            envvar="DORYLUS_CACHE",
-            help="Where cut graphs are kept. [default: the user's cache directory; also $DORYLUS_CACHE]",
-        ),
+        cache_dir_option(),
         click.Option(["--in-process"], is_flag=True, help="All roles in this process, instead of one each."),
         click.Option(["--secure"], is_flag=True, help="CURVE over TCP between the roles, instead of ipc."),
         click.Option(["--quiet"], is_flag=True, help="Say only how it ended."),

@@ -6,9 +6,10 @@ Memory per vCPU is the family's letter: c 2, m 4, r 8 GiB; c5n has 2.625. Source
 from dataclasses import dataclass
 
 from common.price_table import Architecture
-from common.pricing import architecture_of, instance_hour
+from common.pricing import architecture_of, instance_hour, xlarges
 
 GIB = 2**30
+VCPUS_OF_XLARGE = 4
 _GIB_PER_VCPU = {"c": 2.0, "m": 4.0, "r": 8.0}
 _GIB_PER_VCPU_OF_FAMILY = {"c5n": 2.625}
 
@@ -28,6 +29,6 @@ def instance(name: str) -> Instance:
     """Raises SpecError for a type without a price, with the nearest that has one."""
     hour = instance_hour(name)
     family, _, size = name.partition(".")
-    vcpus = 2 if size == "large" else 4 * int(size.removesuffix("xlarge") or 1)
+    vcpus = round(VCPUS_OF_XLARGE * xlarges(size))
     each = _GIB_PER_VCPU_OF_FAMILY.get(family, _GIB_PER_VCPU[family[0]])
     return Instance(name, vcpus, round(vcpus * each * GIB), hour, architecture_of(name))

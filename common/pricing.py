@@ -123,7 +123,7 @@ def instance_hour(instance_type: str, table: PriceTable = US_EAST_1) -> float:
     """USD per hour, on demand, Linux. SpecError names the nearest type that has a price."""
     family, _, size = instance_type.partition(".")
     if family in table.families and size in table.families[family].sizes:
-        return table.families[family].xlarge_hour * _xlarges(size)
+        return table.families[family].xlarge_hour * xlarges(size)
     known = [f"{name}.{each}" for name, of in table.families.items() for each in of.sizes]
     near = difflib.get_close_matches(instance_type, known, n=1, cutoff=0.0)
     raise SpecError(
@@ -138,7 +138,8 @@ def architecture_of(instance_type: str) -> Architecture:
     return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"
 
 
-def _xlarges(size: str) -> float:
+def xlarges(size: str) -> float:
+    """`2xlarge` is 2."""
     return 0.5 if size == "large" else float(size.removesuffix("xlarge") or 1)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import aiohttp
 import numpy as np
 
+from common.epoch_metrics import EpochMetrics
 from common.errors import DorylusError, PeerLost
 from common.passes import Pass, predict
 from common.pricing import MB_PER_GB
@@ -24,7 +25,6 @@ from local_cloud.lambda_process import LambdaProcess
 from local_cloud.prepare import PreparedJob
 from local_cloud.run_result import Load, RunResult, Totals, Watch
 from parameter_server.clock_events import ClockState, Stopped
-from parameter_server.epoch_metrics import EpochMetrics
 
 RESULT_SECONDS = 120.0
 EPOCH_SECONDS = 24 * 3600.0

@@ -16,7 +16,8 @@ from common.errors import SpecError
 from common.job_setup import derive_programs
 from common.job_spec import DatasetSpec, JobSpec
 from common.resolve_spec import Layer
-from common.saga.cost import row_bytes
+from common.saga.cost import stored_bytes
+from common.saga.loss import TRAIN
 from common.saga.program import Programs
 from graph_server.graph.cut import num_intervals_auto
 from graph_server.graph.folder_reader import SUFFIX, GraphFolder
@@ -39,8 +40,6 @@ from local_cloud.load_job import load_job
 from local_cloud.observer import Observer
 from local_cloud.payload import GraphCounts, PassPayload, predict_payload
 from local_cloud.prepare import cut_options, programs_of, widest_task_input, write_cut
-
-TRAIN = 1
 
 
 class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,18 +155,11 @@ def _report(spec: JobSpec, folder: GraphFolder, began: float, observer: Observer
 
 def _server_bytes(programs: Programs, found: Shares, *, symmetric: bool, num_nodes: int) -> tuple[int, ...]:
     """All tensors at the start, tables with their ghosts; and the edges, of a directed graph in both directions."""
-    names = set()
-    for group, program in (("train", programs.train), ("evaluate", programs.predict)):
-        for step in (*program.once, *program.steps):
-            names |= {("constant" if name in programs.constants else group, name) for name in step.reads + step.writes}
-    of_row = sum(row_bytes(programs.model, name) for _, name in names)
-    forward, backward = (
-        sum(row_bytes(programs.model, name) for _, name in names if name.startswith(table))
-        for table in ("source", "backward")
-    )
     edge = (4 if num_nodes < 2**31 else 8) * (1 if symmetric else 2)
     return tuple(
-        one.vertices * (of_row + 8) + one.ghosts * forward + one.backward_ghosts * backward + one.edges * edge
+        stored_bytes(programs, num_own=one.vertices, num_ghosts=one.ghosts, num_backward_ghosts=one.backward_ghosts)
+        + one.vertices * 8
+        + one.edges * edge
         for one in found.servers
     )
 

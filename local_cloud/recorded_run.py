@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from common.epoch_metrics import EpochMetrics
 from common.weights_hash import weights_sha256
 from local_cloud import run_folder
 from local_cloud.asynchrony import asynchrony
@@ -21,7 +22,6 @@ from local_cloud.run_log import RunLog
 from local_cloud.run_result import RunResult, Totals, Watch
 from local_cloud.spending import Spending
 from local_cloud.summary import Summary, bytes_moved, epoch_seconds_median, to_json, with_earlier
-from parameter_server.epoch_metrics import EpochMetrics
 
 AT_ONCE = "stopped at once: what came after the last checkpoint is lost"
 

@@ -7,13 +7,13 @@ from typing import Self
 
 import msgspec
 
+from common.epoch_metrics import EpochMetrics
 from common.peak_memory import PeakMemory
 from common.trace import LeaseDecision, StepRecord, TraceFile
 from local_cloud import run_folder
 from local_cloud.observer import EpochReport, Observer
 from local_cloud.run_folder import JsonLines, RunFolder
 from local_cloud.run_result import RunResult
-from parameter_server.epoch_metrics import EpochMetrics
 
 
 class RunLog:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from common.epoch_metrics import EpochMetrics
 from common.saga.arrays import Array
 from common.trace import LeaseDecision, StepRecord
 from common.wire.channel import Traffic
 from parameter_server.clock_events import Stopped
-from parameter_server.epoch_metrics import EpochMetrics
 
 
 @dataclass(frozen=True)

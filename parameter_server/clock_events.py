@@ -4,10 +4,10 @@ import enum
 
 import msgspec
 
+from common.epoch_metrics import EpochMetrics
 from common.errors import SpecError
 from common.passes import Pass
 from common.saga.tasks import LOWER_IS_BETTER, Metric, Task
-from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.saved_state import ClockRecord
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from common.epoch_metrics import EpochMetrics
 from common.errors import CheckpointError
 from common.wire import messages
 from common.wire.clients import ParameterClient
@@ -20,7 +21,6 @@ from parameter_server.clock_events import (
     PassOpened,
     Stopped,
 )
-from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.interval_store import IntervalWeightStore
 from parameter_server.metrics import JudgedRows
 from parameter_server.saved_state import ClockRecord

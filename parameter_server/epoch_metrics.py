@@ -2,10 +2,7 @@
 
 from collections.abc import Mapping
 
-from common.epoch_metrics import EpochMetrics
 from common.errors import ScheduleError
-
-__all__ = ["EpochMetrics", "accuracy", "training_loss"]
 
 
 def training_loss(totals: Mapping[str, float]) -> float | None:

@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from common.epoch_metrics import EpochMetrics
 from common.saga.loss import MASK_BITS
 from common.saga.tasks import OF_ROWS, Metric, Task
-from parameter_server.epoch_metrics import EpochMetrics, accuracy
+from parameter_server.epoch_metrics import accuracy
 
 Array = npt.NDArray[Any]
 Sums = Mapping[str, float]

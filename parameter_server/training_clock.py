@@ -11,6 +11,7 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 
+from common.epoch_metrics import EpochMetrics
 from common.errors import ScheduleError
 from common.passes import Pass, PassKind, predict
 from parameter_server.best_version import BestVersion
@@ -27,7 +28,7 @@ from parameter_server.clock_events import (
     Stopped,
 )
 from parameter_server.epoch_gate import EpochGate, Sums
-from parameter_server.epoch_metrics import EpochMetrics, training_loss
+from parameter_server.epoch_metrics import training_loss
 from parameter_server.metrics import JudgedRows, epoch_metrics
 from parameter_server.saved_state import ClockRecord
 from parameter_server.tree_sum import sum_by_name

@@ -1,12 +1,14 @@
 """What a step costs, by declared widths: bytes of rows, weights and gradients, flops per vertex and per edge."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from common.saga.compute import is_worth_keeping, step_gradients, step_parameters
 from common.saga.gathers import AttentionSum, WeightedSum
 from common.saga.layer import Model
 from common.saga.program import (
     Kind,
+    Programs,
     Stage,
     StageProgram,
     Step,
@@ -17,6 +19,10 @@ from common.saga.program import (
 )
 
 FLOAT_BYTES, ROUNDED_BYTES = 4, 2
+TABLES = ("source", "backward")
+"""How the names of tables begin: own rows and ghosts, that Gathers and ∇Gathers read."""
+Group = Literal["train", "evaluate", "constant"]
+"""Which of the tensors of one name is meant; predict passes have those of `evaluate`."""
 CONSTANT_BYTES = {"labels": 8, "masks": 1}
 """Bytes of one vertex's entry of the tensors that are not float32 rows."""
 
@@ -49,7 +55,7 @@ def tensor_width(model: Model, name: str) -> int:
 def is_rounded(model: Model, name: str) -> bool:
     """Whether a tensor's rows are bfloat16: those that a WeightedSum reads, but never features themselves."""
     stem, digits = name.rstrip("0123456789"), name[len(name.rstrip("0123456789")) :]
-    if not model.rounds_rows or stem not in ("source", "backward"):
+    if not model.rounds_rows or stem not in TABLES:
         return False
     layer = model.layers[int(digits)]
     is_published = stem == "backward" or int(digits) > 0 or bool(layer.project)
@@ -59,6 +65,25 @@ def is_rounded(model: Model, name: str) -> bool:
 def row_bytes(model: Model, name: str) -> int:
     number = ROUNDED_BYTES if is_rounded(model, name) else FLOAT_BYTES
     return CONSTANT_BYTES.get(name, number * tensor_width(model, name))
+
+
+def stored_tensors(programs: Programs) -> list[tuple[Group, str]]:
+    """What the steps of a graph server read and write: training and evaluation have theirs, constants are shared."""
+    found: set[tuple[Group, str]] = set()
+    passes: tuple[tuple[Group, StageProgram], ...] = (("train", programs.train), ("evaluate", programs.predict))
+    for group, program in passes:
+        names = {name for step in (*program.once, *program.steps) for name in (*step.reads, *step.writes)}
+        found |= {("constant" if name in programs.constants else group, name) for name in names}
+    return sorted(found)
+
+
+def stored_bytes(programs: Programs, *, num_own: int, num_ghosts: int = 0, num_backward_ghosts: int = 0) -> int:
+    """Of all these, on a graph server with so many own rows, and ghosts of its Gathers and ∇Gathers."""
+    ghosts = {"source": num_ghosts, "backward": num_backward_ghosts}
+    return sum(
+        (num_own + ghosts.get(name.rstrip("0123456789"), 0)) * row_bytes(programs.model, name)
+        for _, name in stored_tensors(programs)
+    )
 
 
 def kept_width(model: Model, program: StageProgram) -> int:

@@ -15,17 +15,13 @@ import numpy.typing as npt
 from common.errors import BadFrame
 from common.passes import Pass, PassKind
 from common.saga.arrays import Array
-from common.saga.cost import is_rounded, tensor_width
+from common.saga.cost import TABLES, Group, is_rounded, stored_tensors, tensor_width
 from common.saga.program import Programs
 from graph_server.graph import aligned
 from graph_server.graph.partition import Partition
 from graph_server.graph.table_lock import TableLock
 
 CONSTANT_TYPES: Mapping[str, Any] = {"labels": np.int64, "masks": np.uint8}
-TABLES = ("source", "backward")
-"""How the names of tables begin."""
-Group = str
-"""train, evaluate (predict passes, too) or constant: which of the tensors of one name is meant."""
 
 
 class TensorStore:
@@ -40,9 +36,8 @@ class TensorStore:
         self._published: dict[tuple[Group, str, int], Pass] = {}
         self._epochs: dict[tuple[Group, str], npt.NDArray[np.int64]] = {}
         self._locks: dict[tuple[Group, str], TableLock] = {}
-        for group, program in (("train", programs.train), ("evaluate", programs.predict)):
-            for name in sorted({n for step in (*program.once, *program.steps) for n in (*step.reads, *step.writes)}):
-                self._allocate("constant" if name in programs.constants else group, name)
+        for group, name in stored_tensors(programs):
+            self._allocate(group, name)
 
     def array(self, pass_: Pass, name: str) -> Array:
         """All rows: [own, width], of a table [own + ghosts, width]."""

@@ -4,12 +4,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from common.saga.loss import TRAIN
 from graph_server.graph.csr import Ints
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition_book import PartitionBook
 from graph_server.graph.truth import known
-
-TRAIN = 1
 
 
 class ServerShare(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.saga.cost import FLOAT_BYTES, kept_width, row_bytes
-from common.saga.program import Kind, Programs, StageProgram
+from common.saga.cost import FLOAT_BYTES, kept_width, row_bytes, stored_bytes
+from common.saga.program import Kind, Programs
 from graph_server.graph.edges import Edges
 from graph_server.graph.partition import Partition, deal_folder
-from graph_server.graph.tensor_store import TABLES
 from local_cloud.explain import predict_job
 from local_cloud.payload import Computers, GraphCounts, PassPayload, pass_links
 from local_cloud.prepare import PreparedJob
@@ -82,22 +81,13 @@ def count_work(job: PreparedJob, counts: GraphCounts) -> Work:
 
 
 def tensor_bytes(programs: Programs, partition: Partition) -> int:
-    """Of a graph server's tensor store, when it starts: training and evaluation have tensors of their own."""
-    train, predict = (_names(program) for program in (programs.train, programs.predict))
-    own = [*(train - programs.constants), *(predict - programs.constants), *((train | predict) & programs.constants)]
-    return sum(_tensor(programs, partition, name) for name in own)
-
-
-def _names(program: StageProgram) -> set[str]:
-    return {name for step in (*program.once, *program.steps) for name in step.reads + step.writes}
-
-
-def _tensor(programs: Programs, partition: Partition, name: str) -> int:
-    rows = partition.num_own
-    if name.startswith(TABLES):
-        edges = partition.out_edges if name.startswith("backward") else partition.in_edges
-        rows += edges.num_ghosts
-    return rows * row_bytes(programs.model, name)
+    """Of a graph server's tensor store, when it starts."""
+    return stored_bytes(
+        programs,
+        num_own=partition.num_own,
+        num_ghosts=partition.in_edges.num_ghosts,
+        num_backward_ghosts=partition.out_edges.num_ghosts,
+    )
 
 
 def _edges(partition: Partition) -> int:

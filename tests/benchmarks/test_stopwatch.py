@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from benchmarks.stopwatch import Stopwatch, Window, processor_seconds
+from common.epoch_metrics import EpochMetrics
 from common.trace import StepRecord
-from parameter_server.epoch_metrics import EpochMetrics
 
 BURNS = "import time; t = time.process_time()\nwhile time.process_time() - t < 0.3: pass\nprint(flush=True); input()"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from common.epoch_metrics import EpochMetrics
 from common.trace import StepRecord
 from common.weights_hash import weights_sha256
 from local_cloud.cluster import Cluster, ClusterOptions
@@ -14,7 +15,6 @@ from local_cloud.observer import Silent
 from local_cloud.prepare import PreparedJob, prepare_job
 from local_cloud.run_folder import new_job_id
 from local_cloud.run_result import RunResult, Watch
-from parameter_server.epoch_metrics import EpochMetrics
 from tests.cluster.real_jobs import Bits
 from tests.local_cloud.jobs import ROOT, load
 

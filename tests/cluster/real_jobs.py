@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.epoch_metrics import EpochMetrics
 from common.trace import StepRecord
 from common.weights_hash import weights_sha256
 from common.wire.channel import Faults
@@ -10,7 +11,6 @@ from local_cloud.in_process import RunResult, Saving, run_in_process
 from local_cloud.observer import Silent
 from local_cloud.prepare import prepare_job
 from local_cloud.run_result import Watch
-from parameter_server.epoch_metrics import EpochMetrics
 from tests.local_cloud.jobs import ROOT, load
 
 CORA = {"training.num_epochs": "2", "cut.num_intervals": "12"}

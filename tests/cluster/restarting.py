@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.epoch_metrics import EpochMetrics
 from common.errors import DorylusError
 from common.trace import StepRecord
 from common.weights_hash import weights_sha256
@@ -14,7 +15,6 @@ from local_cloud.prepare import PreparedJob
 from local_cloud.restarts import Restarts
 from local_cloud.run_folder import new_job_id
 from local_cloud.run_result import RunResult, Watch
-from parameter_server.epoch_metrics import EpochMetrics
 from tests.cluster.process_list import Process, left_after_a_while, started_by
 from tests.cluster.processes import SECONDS
 from tests.cluster.real_jobs import Bits

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from common.epoch_metrics import EpochMetrics
 from common.passes import Pass, PassKind
 from common.saga.compute import TaskOutputs
 from common.saga.program import Step
@@ -45,7 +46,6 @@ from graph_server.schedule.scheduler import Mode, Scheduler
 from graph_server.stages.apply import take_outputs, tensor_task
 from graph_server.stages.gather import WORK_PER_CALL, read_and_gather, row_runs
 from graph_server.stages.scatter import outgoing, scatter_rows
-from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.weight_store import TooLate
 from tests.cluster.bag import Bag
 from tests.cluster.simulated_parameter_servers import ParameterServers, Saved

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
+from common.epoch_metrics import EpochMetrics
 from common.errors import ClusterError, DatasetError, DorylusError, PeerLost, TaskCrashed
 from common.weights_hash import weights_sha256
 from local_cloud.cluster import Cluster, ClusterOptions
 from local_cloud.prepare import PreparedJob
 from local_cloud.run_folder import new_job_id
 from local_cloud.run_result import RunResult, Watch
-from parameter_server.epoch_metrics import EpochMetrics
 from tests.cluster.process_list import Process, left_after_a_while, needs_proc, started_by
 from tests.cluster.processes import SECONDS, one_at_a_time, prepared
 from tests.local_cloud.jobs import MY_GRAPH, ROOT

@@ -8,10 +8,10 @@ from statistics import median
 
 import pytest
 
+from common.epoch_metrics import EpochMetrics
 from local_cloud.cluster import Cluster, ClusterOptions
 from local_cloud.run_folder import new_job_id
 from local_cloud.run_result import Watch
-from parameter_server.epoch_metrics import EpochMetrics
 from tests.cluster.process_list import PROC, needs_proc, started_by
 from tests.cluster.processes import one_at_a_time, prepared
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from common.epoch_metrics import EpochMetrics
 from common.passes import train
 from common.saga.arrays import Array
 from common.wire import messages
@@ -13,7 +14,6 @@ from common.wire.channel import InMemoryNetwork, Reply, refusing
 from common.wire.clients import ParameterClient
 from parameter_server.clock_events import ClockSettings
 from parameter_server.clock_keeper import ClockKeeper
-from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.optimizers import Sgd
 from parameter_server.server import ParameterServer
 from parameter_server.training_clock import TrainingClock

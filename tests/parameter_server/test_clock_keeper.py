@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from common.epoch_metrics import EpochMetrics
 from common.errors import RequestRefused, ScheduleError
 from common.passes import evaluate, predict, train
 from common.wire import messages
 from common.wire.clients import ParameterClient
 from parameter_server.clock_events import ClockState
-from parameter_server.epoch_metrics import EpochMetrics
 from tests.parameter_server.small_cluster import (
     COUNTS,
     GENERATION,

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import passes
+from common.epoch_metrics import EpochMetrics
 from common.errors import ScheduleError, SpecError
 from common.passes import PassKind
 from parameter_server.clock_events import (
@@ -18,7 +19,6 @@ from parameter_server.clock_events import (
     Stopped,
     check_valid_mask,
 )
-from parameter_server.epoch_metrics import EpochMetrics
 from parameter_server.training_clock import TRANSITIONS, Move, TrainingClock
 
 NUM_VALID = 100

@@ -1,6 +1,6 @@
 """How much memory and disk a training would take, by counts and declared widths. Nothing is measured."""
 
-from common.saga.cost import row_bytes
+from common.saga.cost import stored_bytes
 from common.saga.program import Programs
 from graph_server.ingest.doctor.diagnosis import Diagnosis, Finding, Level, MemoryForecast
 from graph_server.ingest.memory import available_memory_bytes
@@ -22,19 +22,10 @@ def forecast_memory(diagnosis: Diagnosis, programs: Programs, model: str) -> Mem
         dataset=rows + edges * 2 * _END + nodes * (2 * _ROW + 1),
         # ids, order and labels, masks and loops
         graph_folder=rows + edge_rows + nodes * (3 * _ROW + 2),
-        training=tensor_bytes(programs, nodes) + edge_rows * (2 if is_directed else 1),
+        training=stored_bytes(programs, num_own=nodes) + edge_rows * (2 if is_directed else 1),
         model=model,
         available=available_memory_bytes(),
     )
-
-
-def tensor_bytes(programs: Programs, num_nodes: int) -> int:
-    """Of all tensors that a graph server holds when it starts, if it holds every vertex."""
-    names = set()
-    for group, program in (("train", programs.train), ("evaluate", programs.predict)):
-        for step in (*program.once, *program.steps):
-            names |= {("constant" if name in programs.constants else group, name) for name in step.reads + step.writes}
-    return num_nodes * sum(row_bytes(programs.model, name) for _, name in names)
 
 
 def memory_findings(memory: MemoryForecast) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ import pytest
 from common import plugins
 from common.job_setup import derive_programs
 from common.job_spec import DatasetSpec, JobSpec
+from common.saga.cost import stored_bytes
 from graph_server.graph.csr import EdgeList
 from graph_server.graph.cut import make_cut
 from graph_server.graph.folder_reader import GraphFolder
@@ -17,7 +18,7 @@ from graph_server.graph.tensor_store import TensorStore
 from graph_server.ingest.dataset import prepare
 from graph_server.ingest.doctor.diagnosis import Level
 from graph_server.ingest.doctor.examine import examine
-from graph_server.ingest.doctor.memory import forecast_memory, memory_findings, tensor_bytes
+from graph_server.ingest.doctor.memory import forecast_memory, memory_findings
 
 CORA = DatasetSpec(path="cora")
 
@@ -36,7 +37,7 @@ def test_tensors_are_those_of_the_store(folder: GraphFolder, model: str):
     spec = JobSpec.model_validate({"dataset": "cora", "model": {"name": model}})
     programs = derive_programs(spec, num_features=1433, num_classes=7)
     partition = Partition.load(folder, deal_folder(folder, 1), 0)
-    assert tensor_bytes(programs, 2708) == TensorStore(programs, partition).nbytes
+    assert stored_bytes(programs, num_own=2708) == TensorStore(programs, partition).nbytes
 
 
 def test_the_graph_folder_is_as_large_as_foreseen(folder: GraphFolder):
