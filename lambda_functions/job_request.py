@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from common.cloud_names import RUNS
 from common.errors import SpecError
 from common.job_spec import JobSpec, job_name_from
-from common.resolve_spec import Layer, refuse_unbuilt, resolve
+from common.resolve_spec import Layer, ResolvedSpec, refuse_unbuilt, resolve
 from common.spec_file import SUFFIXES, parse
 from lambda_functions.known_names import known_names
 from lambda_functions.stack_settings import Limits
@@ -53,6 +53,16 @@ class JobRequest:
 
 def read_request(text: str, file_name: str, bucket: str, limits: Limits) -> JobRequest:
     """Raises SpecError with everything that is wrong, in the order it was looked at."""
+    resolved = resolve_request(text, file_name)
+    spec = resolved.spec
+    _check_names({key: str(resolved.value(key)) for key in NAMED})
+    _check_output(spec, bucket)
+    _check_limits(spec, limits)
+    return JobRequest(spec, resolved.notes, limits)
+
+
+def resolve_request(text: str, file_name: str) -> ResolvedSpec:
+    """What the text alone says; no deployment is asked. Raises SpecError."""
     if not file_name.lower().endswith(SUFFIXES):
         raise SpecError(
             f"{file_name} is no job spec",
@@ -63,11 +73,7 @@ def read_request(text: str, file_name: str, bucket: str, limits: Limits) -> JobR
     named = Layer("the file's name", {"name": job_name_from(file_name.rpartition(".")[0])}, is_default=True)
     resolved = resolve([named, Layer(file_name, values, lines)])
     refuse_unbuilt(resolved, built=BUILT_HERE)
-    spec = resolved.spec
-    _check_names({key: str(resolved.value(key)) for key in NAMED})
-    _check_output(spec, bucket)
-    _check_limits(spec, limits)
-    return JobRequest(spec, resolved.notes, limits)
+    return resolved
 
 
 def _check_names(asked: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -36,10 +37,10 @@ def examine(account: Account, name: str) -> Iterator[Check]:
         return
     yield _asked("stack", lambda: _stack(account, name), fix=f"cdk deploy -c dorylus:name={name}")
     for function in _functions(account, name):
-        yield _asked(f"function {function}", lambda f=function: _function(account, f), fix="cdk deploy once more")  # type: ignore[misc]
+        yield _asked(f"function {function}", partial(_function, account, function), fix="cdk deploy once more")
     yield _asked("concurrent functions", lambda: _concurrency(account), fix="look at it in the Lambda console")
     for what, code in (("on-demand vCPUs", ON_DEMAND_VCPUS), ("spot vCPUs", SPOT_VCPUS)):
-        yield _asked(what, lambda w=what, c=code: _quota(account, w, c), fix="look at it in Service Quotas")  # type: ignore[misc]
+        yield _asked(what, partial(_quota, account, what, code), fix="look at it in Service Quotas")
     if account.endpoint_url is None:
         for service in IPV6_SERVICES:
             yield _over_ipv6(account, service)

@@ -2,12 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from botocore.exceptions import ClientError
 
 from common.cloud_names import STATUS, STOP, JobState, run_key
 from local_cloud.account.deployment import Deployment, NotThere
@@ -34,21 +31,21 @@ def status(deployment: Deployment, job_id: str) -> JobStatus:
     record = deployment.jobs.get_item(Key={"id": job_id}, ConsistentRead=True).get("Item")
     if record is not None:
         return _of_record(record)
-    refused = _read_json(deployment, run_key(job_id, STATUS))
-    if refused is None:
+    written = _read(deployment, run_key(job_id, STATUS))
+    if written is None:
         raise NotThere(f"no job {job_id} is known", why=f"stack {deployment.name}", fix="dorylus list shows all jobs")
+    refused = json.loads(written)
     return JobStatus(job_id, JobState(refused["state"]), refused["failure_reason"], 0, 0, tuple(refused["notes"]))
 
 
 def list_jobs(deployment: Deployment) -> list[JobStatus]:
     """The newest first."""
-    pages = (
-        deployment.account.client("dynamodb")
-        .get_paginator("scan")
-        .paginate(TableName=deployment.jobs_table, FilterExpression="attribute_exists(spec)", ProjectionExpression="id")
+    table = deployment.jobs
+    pages = table.meta.client.get_paginator("scan").paginate(
+        TableName=deployment.jobs_table, FilterExpression="attribute_exists(spec)", ConsistentRead=True
     )
-    ids = [item["id"]["S"] for page in pages for item in page["Items"]]
-    return sorted((status(deployment, job_id) for job_id in ids), key=lambda job: job.created, reverse=True)
+    jobs = [_of_record(record) for page in pages for record in page["Items"]]
+    return sorted(jobs, key=lambda job: job.created, reverse=True)
 
 
 def stop(deployment: Deployment, job_id: str) -> JobStatus:
@@ -85,10 +82,8 @@ def download(deployment: Deployment, job_id: str, folder: Path) -> Iterator[Path
 
 def metrics(deployment: Deployment, job_id: str) -> list[dict[str, Any]]:
     """One entry per epoch that has ended, as far as they were written."""
-    with suppress(ClientError):
-        body = deployment.s3.get_object(Bucket=deployment.bucket, Key=run_key(job_id, METRICS))["Body"].read()
-        return [json.loads(line) for line in body.decode().splitlines()]
-    return []
+    written = _read(deployment, run_key(job_id, METRICS)) or ""
+    return [json.loads(line) for line in written.splitlines()]
 
 
 def _of_record(record: Mapping[str, Any]) -> JobStatus:
@@ -102,15 +97,13 @@ def _of_record(record: Mapping[str, Any]) -> JobStatus:
     )
 
 
-def _read_json(deployment: Deployment, key: str) -> dict[str, Any] | None:
+def _read(deployment: Deployment, key: str) -> str | None:
+    """None if it is not there."""
     try:
-        body = deployment.s3.get_object(Bucket=deployment.bucket, Key=key)["Body"].read()
-    except ClientError as error:
-        if error.response["Error"]["Code"] in {"NoSuchKey", "404"}:
-            return None
-        raise
-    parsed: dict[str, Any] = json.loads(body)
-    return parsed
+        body: bytes = deployment.s3.get_object(Bucket=deployment.bucket, Key=key)["Body"].read()
+    except deployment.s3.exceptions.NoSuchKey:
+        return None
+    return body.decode()
 
 
 def _objects(deployment: Deployment, prefix: str) -> Iterator[Mapping[str, Any]]:

@@ -11,10 +11,7 @@ from pathlib import Path
 
 from common.cloud_names import JOBS, RUNS
 from common.errors import SpecError
-from common.job_spec import job_name_from
-from common.resolve_spec import Layer, refuse_unbuilt, resolve
-from common.spec_file import SUFFIXES, parse
-from lambda_functions.job_request import BUILT_HERE
+from lambda_functions.job_request import resolve_request
 from lambda_functions.upload_event import Upload
 from local_cloud.account.deployment import Deployment, NotThere
 from local_cloud.account.jobs import JobStatus, status
@@ -35,7 +32,8 @@ class Submitted:
 
 def submit(deployment: Deployment, path: Path) -> Submitted:
     """Raises SpecError for what the trigger would refuse without asking AWS."""
-    text, notes = _checked(path)
+    text = _read(path)
+    notes = resolve_request(text, path.name).notes
     key = f"{JOBS}{path.name}"
     body = text.encode()
     answer = deployment.s3.put_object(Bucket=deployment.bucket, Key=key, Body=body)
@@ -63,18 +61,11 @@ def find_job(
     return status(deployment, job_id)
 
 
-def _checked(path: Path) -> tuple[str, tuple[str, ...]]:
-    if path.suffix.lower() not in SUFFIXES:
-        raise SpecError(f"{path.name} is no job spec", why=f"a job spec's name ends in {', '.join(SUFFIXES)}")
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} cannot be read", why=str(error)) from None
-    values, lines = parse(text, path.name)
-    named = Layer("the file's name", {"name": job_name_from(path.stem)}, is_default=True)
-    resolved = resolve([named, Layer(path.name, values, lines)])
-    refuse_unbuilt(resolved, built=BUILT_HERE)
-    return text, resolved.notes
 
 
 def _job_id(deployment: Deployment, submitted: Submitted) -> str | None:
