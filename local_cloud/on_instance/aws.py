@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import botocore.session
+import boto3
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.config import Config
 
 Plain = str | int | bool
+_SERIALIZER, _DESERIALIZER = TypeSerializer(), TypeDeserializer()
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Aws:
 
     @classmethod
     def connect(cls, region: str) -> "Aws":
-        session = botocore.session.get_session()
+        session = boto3.Session(region_name=region)
         config = Config(
             connect_timeout=10,
             read_timeout=60,
@@ -29,34 +31,17 @@ class Aws:
             retries={"mode": "standard", "max_attempts": 5},
         )
         names = ("s3", "dynamodb", "ssm", "stepfunctions")
-        return cls(*(session.create_client(name, region_name=region, config=config) for name in names))
+        return cls(*(session.client(name, config=config) for name in names))
 
 
-def typed(values: Mapping[str, Plain]) -> dict[str, dict[str, Any]]:
+def typed(values: Mapping[str, Plain]) -> dict[str, Any]:
     """As DynamoDB wants them."""
-    return {name: _typed(value) for name, value in values.items()}
+    return {name: _SERIALIZER.serialize(value) for name, value in values.items()}
 
 
-def plain(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """As DynamoDB gave them; numbers are whole ones here."""
-    return {name: _plain(value) for name, value in item.items()}
-
-
-def _typed(value: Plain) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"BOOL": value}
-    return {"N": str(value)} if isinstance(value, int) else {"S": value}
-
-
-def _plain(value: Mapping[str, Any]) -> Any:
-    ((kind, content),) = value.items()
-    match kind:
-        case "N":
-            return int(content)
-        case "L":
-            return [_plain(one) for one in content]
-        case _:
-            return content
+def plain(item: Mapping[str, Any]) -> dict[str, Any]:
+    """As DynamoDB gave them; its numbers are decimal ones."""
+    return {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
 
 
 def is_refused(error: Exception) -> bool:

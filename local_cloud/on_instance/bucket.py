@@ -1,15 +1,15 @@
-"""Files from a bucket and to it: many ranges at a time, straight to their places on disk.
+"""Files from a bucket and to it: several at a time, the large ones in pieces.
 
 One connection to S3 carries some tens of MB a second, a server's network many times that.
 """
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ClusterError
@@ -18,14 +18,8 @@ from local_cloud.on_instance.aws import Aws, code_of
 RANGE_BYTES = 16 * 2**20
 PART_BYTES = 64 * 2**20
 """Of an upload in parts; there may be 10,000."""
-THREADS = 16
+FILES_AT_ONCE, PIECES_AT_ONCE = 4, 4
 NOT_THERE = frozenset({"NoSuchKey", "404"})
-
-
-@dataclass(frozen=True)
-class Entry:
-    key: str
-    num_bytes: int
 
 
 class Bucket:
@@ -34,29 +28,20 @@ class Bucket:
     def __init__(self, aws: Aws, name: str) -> None:
         self._s3, self.name = aws.s3, name
 
-    def entries(self, prefix: str) -> list[Entry]:
+    def keys(self, prefix: str) -> list[str]:
         """All below it."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        return self._asked(
-            prefix, lambda: [Entry(one["Key"], one["Size"]) for page in pages for one in page.get("Contents", ())]
-        )
+        return self._asked(prefix, lambda: [one["Key"] for page in pages for one in page.get("Contents", ())])
 
-    def fetch(self, entries: Sequence[Entry], prefix: str, folder: Path) -> None:
+    def fetch(self, keys: Sequence[str], prefix: str, folder: Path) -> None:
         """Each to its key without `prefix`, below `folder`. Raises ClusterError if a key leads out of it."""
-        places = {entry.key: folder / entry.key.removeprefix(prefix).lstrip("/") for entry in entries}
+        places = {key: folder / key.removeprefix(prefix).lstrip("/") for key in keys}
         for key, place in places.items():
             if folder.resolve() not in place.resolve().parents:
                 raise ClusterError(f"s3://{self.name}/{key} leads out of its folder", fix="name it without '..'")
-        ranges = [
-            (entry.key, places[entry.key], start, min(RANGE_BYTES, entry.num_bytes - start))
-            for entry in entries
-            for start in range(0, entry.num_bytes, RANGE_BYTES)
-        ]
-        for entry in entries:
-            places[entry.key].parent.mkdir(parents=True, exist_ok=True)
-            with places[entry.key].open("wb") as file:
-                file.truncate(entry.num_bytes)
-        self._all(lambda one: self._fetch_range(*one), ranges)
+        for place in places.values():
+            place.parent.mkdir(parents=True, exist_ok=True)
+        self._all(lambda key: self._fetch(key, places[key]), places)
 
     def read(self, key: str) -> bytes | None:
         """None if it is not there."""
@@ -73,10 +58,8 @@ class Bucket:
 
     def send(self, path: Path, key: str) -> None:
         """There as a whole or not at all."""
-        if path.stat().st_size <= PART_BYTES:
-            self.write(key, path.read_bytes())
-        else:
-            self._asked(key, lambda: self._send_parts(path, key))
+        config = _in_pieces(PART_BYTES)
+        self._asked(key, lambda: self._s3.upload_file(str(path), self.name, key, Config=config))
 
     def send_folder(self, folder: Path, prefix: str, *, last: str) -> None:
         """All its files; `last`, which says that it is whole, when the others are there."""
@@ -84,45 +67,24 @@ class Bucket:
         self._all(lambda name: self.send(folder / name, prefix + name), [name for name in names if name != last])
         self.send(folder / last, prefix + last)
 
-    # ---- parts
-
-    def _fetch_range(self, key: str, place: Path, start: int, size: int) -> None:
-        wanted = f"bytes={start}-{start + size - 1}"
-        data = self._asked(key, lambda: self._s3.get_object(Bucket=self.name, Key=key, Range=wanted)["Body"].read())
-        handle = os.open(place, os.O_WRONLY)
-        try:
-            os.pwrite(handle, data, start)
-        finally:
-            os.close(handle)
-
-    def _send_parts(self, path: Path, key: str) -> None:
-        where = {"Bucket": self.name, "Key": key}
-        upload = self._s3.create_multipart_upload(**where)["UploadId"]
-
-        def send(number: int) -> dict[str, Any]:
-            with path.open("rb") as file:
-                file.seek((number - 1) * PART_BYTES)
-                body = file.read(PART_BYTES)
-            answer = self._s3.upload_part(**where, UploadId=upload, PartNumber=number, Body=body)
-            return {"PartNumber": number, "ETag": answer["ETag"]}
-
-        try:
-            parts = [send(number) for number in range(1, -(-path.stat().st_size // PART_BYTES) + 1)]
-            self._s3.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": parts})
-        except BaseException:
-            self._s3.abort_multipart_upload(**where, UploadId=upload)
-            raise
+    def _fetch(self, key: str, place: Path) -> None:
+        config = _in_pieces(RANGE_BYTES)
+        self._asked(key, lambda: self._s3.download_file(self.name, key, str(place), Config=config))
 
     def _all(self, do: Callable[[Any], None], what: Iterable[Any]) -> None:
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="bucket") as pool:
+        with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="bucket") as pool:
             for _ in pool.map(do, what):
                 pass
 
     def _asked(self, key: str, ask: Callable[[], Any]) -> Any:
         try:
             return ask()
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, BotoCoreError, Boto3Error) as error:
             raise self._failed(key, error) from error
 
     def _failed(self, key: str, error: Exception) -> ClusterError:
         return ClusterError(f"s3://{self.name}/{key} cannot be reached", why=str(error), fix="start the job again")
+
+
+def _in_pieces(num_bytes: int) -> TransferConfig:
+    return TransferConfig(multipart_threshold=num_bytes, multipart_chunksize=num_bytes, max_concurrency=PIECES_AT_ONCE)

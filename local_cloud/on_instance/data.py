@@ -97,7 +97,7 @@ class Data:
         # One optimizer step per interval counts train entries, for which whole intervals are opened.
         needs_all = for_graph_server or resolved.spec.training.weight_update == "interval"
         folder = self.work / "graph.dorylus"
-        wanted = [one for one in self.bucket.entries(graph) if needs_all or not one.key.endswith(OF_GRAPH_SERVERS)]
+        wanted = [key for key in self.bucket.keys(graph) if needs_all or not key.endswith(OF_GRAPH_SERVERS)]
         self.bucket.fetch(wanted, graph, folder)
         opened = GraphFolder.open(folder) if needs_all else GraphFolder(folder, manifests.read(folder))
         return resolved, job_of_folder(resolved.spec, opened)
@@ -108,9 +108,8 @@ class Data:
         """A file or a folder of the same name. Raises DatasetError if it is gone."""
         name, _, prefix = self.record.text("dataset").removeprefix("s3://").partition("/")
         source, prefix = Bucket(self.aws, name), prefix.rstrip("/")
-        found = source.entries(prefix)
-        of_it = [one for one in found if one.key == prefix or one.key.startswith(f"{prefix}/")]
-        files = [one for one in of_it if not one.key.endswith("/")]
+        of_it = [key for key in source.keys(prefix) if key == prefix or key.startswith(f"{prefix}/")]
+        files = [key for key in of_it if not key.endswith("/")]
         if not files:
             raise DatasetError(
                 f"nothing is at {self.record.text('dataset')}",
