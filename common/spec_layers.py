@@ -83,11 +83,11 @@ def _walk(layer: Layer, values: Mapping[str, object], prefix: str) -> Iterator[t
     for name, value in values.items():
         dotted = f"{prefix}{name}"
         if "." in name:
-            yield _unknown(layer, prefix.rstrip("."), name, show(value))
+            yield _unknown(layer, prefix.rstrip("."), name, value)
         elif dotted in keys() or dotted in ALIASES or (dotted == "dataset" and isinstance(value, str)):
             yield dotted, value
         elif dotted not in groups() or not name:
-            yield _unknown(layer, prefix.rstrip("."), str(name), show(value))
+            yield _unknown(layer, prefix.rstrip("."), str(name), value)
         elif isinstance(value, Mapping):
             yield from _walk(layer, value, prefix=f"{dotted}.")
         elif value is not None:
@@ -111,9 +111,9 @@ def _not_a_group(layer: Layer, dotted: str, value: object) -> SpecError:
     )
 
 
-def _unknown(layer: Layer, group: str, name: str, value: str) -> SpecError:
+def _unknown(layer: Layer, group: str, name: str, value: object) -> SpecError:
     dotted = f"{group}.{name}" if group else name
-    what = f"{dotted} = {value} ({layer.where(dotted)}) is not a key of the job spec"
+    what = f"{dotted} = {show(value)} ({layer.where(dotted)}) is not a key of the job spec"
     if name in NOT_OFFERED:
         return SpecError(what, why=NOT_OFFERED[name], fix="remove it")
     if "." in name:
@@ -124,7 +124,7 @@ def _unknown(layer: Layer, group: str, name: str, value: str) -> SpecError:
         return SpecError(
             what, fix=f"{said} belongs {' or '.join(f'under {home}' if home else 'at the top' for home in homes)}"
         )
-    near = _nearest(group, name)
+    near = _nearest(group, name, only_groups=isinstance(value, Mapping))
     if near is not None:
         here = near if near.rpartition(".")[0] != group else near.rpartition(".")[2]
         return SpecError(what, fix=f"did you mean {here}?")
@@ -142,9 +142,11 @@ def _homes(name: str) -> list[str]:
     return homes
 
 
-def _nearest(group: str, name: str) -> str | None:
-    """Full name of the key or group nearest in spelling; at equal spelling one of the same group."""
-    candidates = [*keys(), *(other for other in groups() if other), *ALIASES]
+def _nearest(group: str, name: str, *, only_groups: bool) -> str | None:
+    """Full name of the key or group nearest in spelling; at equal spelling one of the same group. What has keys beneath
+    it is meant as a group."""
+    all_groups = [other for other in groups() if other]
+    candidates = all_groups if only_groups else [*keys(), *all_groups, *ALIASES]
     leaves = {dotted.rpartition(".")[2] for dotted in candidates}
     # Sorted: a set's order is not the same in every process.
     best = difflib.get_close_matches(name, sorted(leaves), n=1, cutoff=0.65)

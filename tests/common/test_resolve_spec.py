@@ -103,6 +103,7 @@ def test_an_alias_in_one_layer_and_the_right_name_in_another_is_no_error():
         ("training: {name: x}", "training.name = x", "name belongs at the top or under model or under backend"),
         ("cluster: {training: {lr: 1}}", "cluster.training = {'lr': 1}", "training belongs at the top"),
         ("trainning: {lr: 1}", "trainning = {'lr': 1}", "did you mean training?"),
+        ("modle: {name: gat}", "modle = {'name': 'gat'}", "did you mean model?"),
         (
             "model: {random_seed: 1}",
             "model.random_seed = 1",
