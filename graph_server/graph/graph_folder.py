@@ -210,5 +210,5 @@ def _check(path: Path) -> None:
             why=f"a folder that stands there is replaced, so its name must end with {SUFFIX}",
             fix=f"name it {path.name}{SUFFIX}",
         )
-    if path.exists() and not path.is_dir():
+    if path.is_file():  # one look: another writer may move the folder aside between two
         raise DatasetError(what=f"{path} is a file", why="a graph folder is a folder", fix="choose another name")
