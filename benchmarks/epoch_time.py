@@ -1,6 +1,7 @@
 """Seconds per epoch and memory: dorylus beside PyG, DGL and plain torch, on the same graphs, side by side in one run.
 
-    python benchmarks/epoch_time.py [--quick] [--json FILE] [--rows ROW ...] [--contestants NAME ...] [--rounds N]
+    python benchmarks/epoch_time.py [--quick] [--json FILE] [--plot FILE] [--rows ROW ...] [--contestants NAME ...]
+                                    [--rounds N]
     python benchmarks/epoch_time.py --nodes V --edges E --features F --classes C [--model M] [--hidden H]
 
 Ours is the whole product: `dorylus train`, every role a process, evaluation off. Every run is a process of its own, and
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks import bars
 from benchmarks.epoch_tables import show, show_agreement
 from benchmarks.goals import Goal, arguments, write
 from benchmarks.graphs import Recipe
@@ -120,6 +122,7 @@ def parser() -> argparse.ArgumentParser:
     names = [*OURS, *PEERS]
     made.add_argument("--contestants", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
     made.add_argument("--rounds", type=int, metavar="N", help="runs of each contestant [2; with --quick 1]")
+    made.add_argument("--plot", type=Path, metavar="FILE", help="draw the times there (.svg, .png)")
     made.add_argument("--peers", type=Path, default=ENVIRONMENTS, metavar="FOLDER", help="what `make peers` has made")
     own = made.add_argument_group("a graph of your own size, instead of the rows")
     for name, default in (("nodes", None), ("edges", None), ("features", 128), ("classes", 40), ("hidden", 128)):
@@ -156,7 +159,20 @@ def main() -> None:
         results.append(measure(row, limits))
         show(results[-1].row, results[-1].by_name)
         write(given.json, goals_of(results, agree), rows_of(results))
+        if given.plot is not None:
+            draw(results, given.plot)
     show_agreement(agree, SAME_CURVE)
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """Rows in which we ran."""
+    each = {
+        result.row.name: {name: rounds.steady for name, rounds in result.by_name.items() if rounds.steady is not None}
+        for result in results
+        if result.rounds("dorylus").steady is not None
+    }
+    if each:
+        bars.plot(each, path)
 
 
 def goals_of(results: Sequence[Result], agree: Mapping[str, Mapping[str, float | None]]) -> dict[str, Goal]:

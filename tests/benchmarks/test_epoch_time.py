@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.epoch_time import Result, chosen, goals_of, parser, rows_of
+from benchmarks.epoch_time import Result, chosen, draw, goals_of, parser, rows_of
 from benchmarks.outcome import Outcome, Rounds
 from benchmarks.workloads import BEST_PYG, QUICK_NAMES, ROWS
 from tests.architecture.tree import ROOT
@@ -76,6 +76,14 @@ def test_rows_say_what_was_measured():
 
 
 @one_at_a_time
+def test_rows_in_which_we_ran_are_drawn(tmp_path: Path):
+    missing = result("cora-sage", dgl=rounds(1.0))
+    draw([missing], tmp_path / "none.svg")
+    assert not (tmp_path / "none.svg").exists()
+    draw([result("cora-gcn", dorylus=rounds(0.25), dgl=rounds(1.0)), missing], tmp_path / "times.svg")
+    assert "<svg" in (tmp_path / "times.svg").read_text()
+
+
 def test_the_script_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """On a tiny graph, with nobody to compare with."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
