@@ -33,7 +33,7 @@ def submit(spec: Path, watch: bool, stack: str, region: str | None, endpoint_url
     with in_words(interrupted="the job goes on; dorylus status says how"):
         deployment = deployment_of(stack, region, endpoint_url)
         submitted = hand_in(deployment, spec)
-        for note in submitted.notes:
+        for note in (*submitted.notes, *filter(None, [deployment.account.price_note])):
             click.echo(f"note: {note}", err=True)
         job = find_job(deployment, submitted)
         click.echo(job_line(job))

@@ -18,6 +18,8 @@ STOP: Final = "STOP"
 """An object of this name in a run's folder ends the job at its next pause."""
 MANIFEST: Final = "manifest.json"
 """Of a graph folder: it is written last, so where it is the folder is whole."""
+DEFAULTS: Final = "defaults.json"
+"""Beside the manifest, and in no manifest: the layers below the spec."""
 
 STACK_TAG: Final = "dorylus-stack"
 JOB_TAG: Final = "dorylus-job"

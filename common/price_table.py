@@ -1,10 +1,12 @@
-"""AWS list prices, dated, with where each was read. USD; on demand, first tier.
+"""AWS prices, dated, with where each was read. USD; list prices on demand, first tier, and what spot was seen to cost.
 
 Sources
   Lambda   AWS Price List API of 2025-10-28 and of 2026-09-19, which agree (first tier: up to 6, arm64 7.5, billion GB-s
            a month); INIT is billed since August 2025
   EC2      AWS Price List API of 2026-02-09, Linux, shared tenancy, as listed in aws/karpenter-provider-aws,
            pkg/providers/pricing/zz_generated.pricing_aws.go
+  spot     SkyPilot's catalog, version 8, commit 00148f2, of 2025 or 2026 without a date: the lowest and the highest
+           price among the region's zones. Only these types were listed; for all others their share is assumed
   traffic  https://aws.amazon.com/ec2/pricing/on-demand/, "Data transfer within the same AWS Region", read 2026
   endpoint https://aws.amazon.com/privatelink/pricing/, interface endpoints, first tier
 """
@@ -33,6 +35,8 @@ class PriceTable:
     lambda_gb_second: Mapping[Architecture, float]
     lambda_request: float
     families: Mapping[str, Family]
+    spot_hour: Mapping[str, tuple[float, float]]
+    """Instance type -> lowest and highest price per hour that was seen. Spot prices move, by zone and by the hour."""
     across_zones_gb: float
     """Per GB that leaves an availability zone for another one of the region, and again where it enters."""
     interface_endpoint_hour: float
@@ -89,6 +93,7 @@ US_EAST_1 = PriceTable(
             "r8i": Family(0.27784, _TO_96),
         }
     ),
+    spot_hour=MappingProxyType({"c5n.4xlarge": (0.377, 0.520), "c5n.9xlarge": (0.676, 0.949)}),
     across_zones_gb=0.01,
     interface_endpoint_hour=0.01,
 )

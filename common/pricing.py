@@ -3,6 +3,8 @@
     Lambda   sum over invocations of configured GB x billed seconds, and a price per request; an invocation is billed
              its duration and, on a cold start, its init, together rounded up to 1 ms
     EC2      each server on its own: started seconds, never less than 60, at the hourly price / 3600
+    spot     the same seconds, at the largest share of the price on demand that the table has seen: an assumption on the
+             safe side of most hours, for what a zone asks at that hour no table knows. Never more than on demand
     traffic  per GB into and out of an availability zone; nothing within one
 
 Without free tier, savings plans, storage and taxes.
@@ -81,23 +83,45 @@ class Cost:
         return math.fsum(item.usd for item in self.items)
 
 
+SPOT = " spot"
+"""Ends an item of servers that are spot instances."""
+
+
 def price(
-    usage: Usage, *, instance_type: str, region: str = US_EAST_1.region, architecture: Architecture | None = None
+    usage: Usage,
+    *,
+    instance_type: str,
+    region: str = US_EAST_1.region,
+    architecture: Architecture | None = None,
+    spot: bool = False,
 ) -> Cost:
     """Every server is an `instance_type`; functions run on `architecture`, by default the servers' own.
 
     Raises SpecError for an instance type or region without a price.
     """
     table = price_table(region)
-    hour = instance_hour(instance_type, table)
+    hour = instance_hour(instance_type, table) * (spot_share(table)[1] if spot else 1.0)
+    kind = instance_type + (SPOT if spot else "")
     functions = architecture or architecture_of(instance_type)
     items = [
-        *(_servers(role, seconds, instance_type, hour) for role, seconds in usage.server_seconds.items()),
+        *(_servers(role, seconds, kind, hour) for role, seconds in usage.server_seconds.items()),
         _item(f"Lambda {functions}", usage.lambda_gb_seconds, "GB-s", table.lambda_gb_second[functions]),
         _item("Lambda requests", usage.lambda_requests, "requests", table.lambda_request),
         _item("across zones", usage.across_zones_bytes / BYTES_PER_GB, "GB", 2 * table.across_zones_gb),
     ]
     return Cost(tuple(item for item in items if item.quantity))
+
+
+def on_demand(bill: Sequence[CostItem], table: PriceTable = US_EAST_1) -> float:
+    """The most that it can have been, USD: as if no server had been a spot instance."""
+    share = spot_share(table)[1]
+    return math.fsum(item.usd / share if item.what.endswith(SPOT) else item.usd for item in bill)
+
+
+def spot_share(table: PriceTable = US_EAST_1) -> tuple[float, float]:
+    """The lowest and the highest share of the price on demand that spot instances were seen to cost."""
+    seen = [(low, high, instance_hour(name, table)) for name, (low, high) in table.spot_hour.items()]
+    return min(low / hour for low, _, hour in seen), max(high / hour for _, high, hour in seen)
 
 
 def added(*bills: Sequence[CostItem]) -> tuple[CostItem, ...]:
@@ -107,6 +131,17 @@ def added(*bills: Sequence[CostItem]) -> tuple[CostItem, ...]:
         before = sums.get(item.what, CostItem(item.what, 0.0, item.unit, 0.0))
         sums[item.what] = CostItem(item.what, before.quantity + item.quantity, item.unit, before.usd + item.usd)
     return tuple(sums.values())
+
+
+def price_note(region: str | None) -> str:
+    """What whoever reads a cost of another region has to know; empty where the prices are the region's own."""
+    if region is None or region in TABLES:
+        return ""
+    table = US_EAST_1
+    return (
+        f"costs and budgets are told in prices of {table.region} ({table.date}), for those of {region} are not known: "
+        "what AWS bills may be more"
+    )
 
 
 def price_table(region: str) -> PriceTable:
@@ -143,9 +178,9 @@ def xlarges(size: str) -> float:
     return 0.5 if size == "large" else float(size.removesuffix("xlarge") or 1)
 
 
-def _servers(role: str, seconds: Sequence[float], instance_type: str, hour: float) -> CostItem:
+def _servers(role: str, seconds: Sequence[float], kind: str, hour: float) -> CostItem:
     billed = sum(max(MIN_SERVER_SECONDS, math.ceil(each)) for each in seconds)
-    return CostItem(f"{role}: {len(seconds)} x {instance_type}", billed / 3600, "hours", billed / 3600 * hour)
+    return CostItem(f"{role}: {len(seconds)} x {kind}", billed / 3600, "hours", billed / 3600 * hour)
 
 
 def _item(what: str, quantity: float, unit: str, unit_price: float) -> CostItem:

@@ -7,7 +7,7 @@ from aws_cdk import Acknowledgment, Validations
 from cdk_nag import AwsSolutionsChecks
 from constructs import Construct
 
-from common.cloud_names import DATASETS, GRAPHS, JOBS, RUNS
+from common.cloud_names import DATASETS, DEFAULTS, GRAPHS, JOBS, MANIFEST, RUNS
 from infra.stack import DorylusStack
 
 RULES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -61,6 +61,8 @@ WILDCARDS: Final[Mapping[str, Mapping[str, str]]] = {
     "JobTrigger/job-trigger": {
         "*": DESCRIBING,
         f"{{bucket}}/{JOBS}*": "people name their job specs",
+        f"{{bucket}}/{GRAPHS}*/{MANIFEST}": "graph folders are named by their content",
+        f"{{bucket}}/{GRAPHS}*/{DEFAULTS}": "graph folders are named by their content",
         f"{{bucket}}/{RUNS}*/status.json": STATUS,
     },
 }

@@ -1,7 +1,7 @@
 """`python -m infra.bundle`: what is deployed, into build/cloud/, each folder anew. The one step that needs the network.
 
 tensor-function-<arch>/   closure of lambda_functions.tensor_task, NumPy, msgspec, threadpoolctl, pyzmq
-job-trigger-<arch>/       closure of lambda_functions.job_trigger, pydantic, PyYAML; known_names.json
+job-trigger-<arch>/       closure of lambda_functions.job_trigger, pydantic, PyYAML, NumPy, msgspec; known_names.json
 steps/                    closure of the other functions; boto3 is Lambda's own
 servers-<arch>/           boot/, and wheels/: our wheel and every locked dependency's
 
@@ -26,7 +26,7 @@ BUILT = ROOT / "build" / "cloud"
 PYTHON = "3.14"
 """Of infra/python_function.py and infra/server/install.sh."""
 TENSOR_MODULES = ("lambda_functions.tensor_task", *modules_of("common.models"))
-TRIGGER_MODULES = ("lambda_functions.job_trigger",)
+TRIGGER_MODULES = ("lambda_functions.job_trigger", *modules_of("common.models"))
 STEP_MODULES = tuple(f"lambda_functions.{name}" for name in ("launch_servers", "collect", "sweep", "stop_job"))
 OF_THE_RUNTIME = frozenset({"boto3", "botocore"})
 DISTRIBUTIONS: Mapping[str, str] = {"yaml": "pyyaml", "zmq": "pyzmq"}

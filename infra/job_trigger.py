@@ -8,7 +8,7 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from common.cloud_names import DATASETS, GRAPHS, JOBS, RUNS, STOP
+from common.cloud_names import DATASETS, DEFAULTS, GRAPHS, JOBS, MANIFEST, RUNS, STOP
 from infra.job_functions import JobFunctions
 from infra.python_function import PythonFunction, allow
 from infra.tensor_function import TensorFunctions
@@ -51,6 +51,7 @@ class JobTrigger(Construct):
     def _allow(self, functions: JobFunctions, tensor: TensorFunctions) -> None:
         role, bucket, others = self.trigger.role, functions.storage.bucket, functions.context.limits.dataset_buckets
         allow(role, ["s3:GetObject", "s3:GetObjectVersion"], [bucket.arn_for_objects(f"{JOBS}*")])
+        allow(role, ["s3:GetObject"], [bucket.arn_for_objects(f"{GRAPHS}*/{name}") for name in (MANIFEST, DEFAULTS)])
         prefixes = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in (JOBS, DATASETS, GRAPHS)]}}
         allow(role, ["s3:ListBucket"], [bucket.bucket_arn], prefixes)
         if others:

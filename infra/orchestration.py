@@ -128,7 +128,8 @@ class Orchestration(Construct):
         allow(role, ["ec2:CreateFleet"], [*fixed, own_arn(self, "ec2", "fleet/*"), *made_at_launch, image])
         allow(role, ["ec2:RunInstances"], [*fixed, *made_at_launch, image], ours)
         at_launch = {"StringEquals": {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}}
-        allow(role, ["ec2:CreateTags"], [*made_at_launch, own_arn(self, "ec2", "fleet/*")], at_launch)
+        tagged = [own_arn(self, "ec2", f"{kind}/*") for kind in ("instance", "volume")]
+        allow(role, ["ec2:CreateTags"], tagged, at_launch)
         allow_terminate(role, self, self._functions.context.name)
         # EC2 makes these roles of its own for an account's first fleet and first spot instance.
         theirs = {"ec2fleet": "AWSServiceRoleForEC2Fleet", "spot": "AWSServiceRoleForEC2Spot"}

@@ -134,7 +134,7 @@ class Servers(Construct):
         if elsewhere:
             allow(role, ["s3:ListBucket"], elsewhere)
         allow(role, ["dynamodb:GetItem", "dynamodb:UpdateItem"], [self._storage.jobs.table_arn])
-        actions = ("GetItem", "PutItem", "UpdateItem", "Query")
+        actions = ("PutItem", "UpdateItem", "Query")
         allow(role, [f"dynamodb:{action}" for action in actions], [self._storage.members.table_arn])
         keys = own_arn(self, "ssm", f"parameter/{self._context.name}/jobs/*")
         allow(role, ["ssm:GetParameter", "ssm:PutParameter"], [keys])

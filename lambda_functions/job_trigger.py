@@ -18,6 +18,8 @@ from botocore.exceptions import ClientError
 from common.cloud_names import JobState, execution_name, run_key
 from common.errors import DorylusError, SpecError
 from common.job_spec import job_name_from
+from common.pricing import price_note
+from lambda_functions.cut_graph import cut_graph
 from lambda_functions.job_dataset import JobDataset, find_dataset
 from lambda_functions.job_request import MAX_BYTES, JobRequest, read_request
 from lambda_functions.job_table import JobTable, NewJob
@@ -44,7 +46,7 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, str]:
         request = read_request(_text(body, upload), upload.file_name, stack.bucket, stack.limits)
         job_id = new_job_id(request.spec.name, upload)
         dataset = find_dataset(request.spec, stack.bucket, stack.limits.dataset_buckets)
-        zones = check_before_money(request, stack.places)
+        zones = check_before_money(request, stack.places, cut_graph(request.spec, dataset.graph, stack.bucket))
         record = _record(job_id, request, dataset, upload) | {"zones": list(zones)}
         if not _admit(jobs, record, upload, hashlib.sha256(body).hexdigest()):
             return _again(stack, jobs, job_id)
@@ -52,7 +54,8 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, str]:
         write_status(stack.bucket, job_id, JobState.FAILED, str(error))
         LOG.warning("%s: %s", job_id, error.what)
         return {"job_id": job_id, "state": JobState.FAILED.value}
-    write_status(stack.bucket, job_id, JobState.PENDING, notes=request.notes)
+    in_prices = price_note(os.environ.get("AWS_REGION"))
+    write_status(stack.bucket, job_id, JobState.PENDING, notes=(*request.notes, *([in_prices] if in_prices else [])))
     _start(stack, job_id)
     return {"job_id": job_id, "state": JobState.PENDING.value}
 

@@ -11,7 +11,9 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ClusterError
-from common.pricing import MIN_SERVER_SECONDS, instance_hour
+from common.pricing import MIN_SERVER_SECONDS, instance_hour, spot_share
+from lambda_functions.cut_graph import CutGraph
+from lambda_functions.estimate import check_budget
 from lambda_functions.job_request import JobRequest
 from lambda_functions.stack_settings import Place
 
@@ -23,8 +25,9 @@ LEAST_SECONDS = 5 * MIN_SERVER_SECONDS
 """Boot, load, one epoch, tear down."""
 
 
-def check_before_money(request: JobRequest, places: Sequence[Place]) -> tuple[str, ...]:
-    """The zones that offer the instance type, in our order."""
+def check_before_money(request: JobRequest, places: Sequence[Place], graph: CutGraph | None) -> tuple[str, ...]:
+    """The zones that offer the instance type, in our order. `graph`: None if it is not cut yet; then the cutter
+    holds the budget against the estimate, before there are servers."""
     zones = offered_zones(request.spec.cluster.instance_type, [place.zone for place in places])
     check_vcpus(request)
     if request.uses_functions:
@@ -32,7 +35,9 @@ def check_before_money(request: JobRequest, places: Sequence[Place]) -> tuple[st
         for place in places:
             if place.zone in zones:
                 wake(place.function)
-    check_budget(request)
+    check_start(request)
+    if graph is not None:
+        check_budget(graph.spec, graph.sizes, request.most_usd)
     return zones
 
 
@@ -114,7 +119,8 @@ def wake(function: str) -> None:
             LOG.info("%s was asleep: %s", function, error)
 
 
-def check_budget(request: JobRequest) -> None:
+def check_start(request: JobRequest) -> None:
+    """Whatever the graph is."""
     least = least_cost_usd(request)
     if least > request.most_usd:
         raise ClusterError(
@@ -125,5 +131,7 @@ def check_budget(request: JobRequest) -> None:
 
 
 def least_cost_usd(request: JobRequest) -> float:
-    """Of the servers, for the shortest job there is; on demand."""
-    return request.num_servers * instance_hour(request.spec.cluster.instance_type) * LEAST_SECONDS / 3600
+    """Of the servers, for the shortest job there is."""
+    cluster = request.spec.cluster
+    hour = instance_hour(cluster.instance_type) * (spot_share()[0] if cluster.spot else 1.0)
+    return request.num_servers * hour * LEAST_SECONDS / 3600

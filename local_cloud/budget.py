@@ -5,6 +5,9 @@ What the end will have cost, if the job is asked to stop now, is at most
     spent so far
   + every open lease up to its bound: it is not metered before it ends
   + servers, and functions in every place, until the next pause, its checkpoint and the results
+  + servers until they are torn down
+
+A spot instance counts as one on demand, which its price cannot pass: what the market asks until then nobody knows.
 
 How long that takes is told from the epochs before. A job stops at a pause only, never within an epoch: if epochs
 suddenly take much longer, or the first one is too much already, the end is late by that.
@@ -59,12 +62,21 @@ class Pace:
 
 
 class Budget:
-    """Of one job. `seconds_before` and `usd_before`: what the run took before it was resumed."""
+    """Of one job. `seconds_before` and `usd_before`: what the run took before it was resumed; `teardown_seconds`: how
+    long its servers are there after its end."""
 
     def __init__(
-        self, spec: JobSpec, places: Places | None = None, *, seconds_before: float = 0.0, usd_before: float = 0.0
+        self,
+        spec: JobSpec,
+        places: Places | None = None,
+        *,
+        seconds_before: float = 0.0,
+        usd_before: float = 0.0,
+        teardown_seconds: float = 0.0,
     ) -> None:
-        self._spec, self._places = spec, places or Places()
+        cluster = spec.cluster.model_copy(update={"spot": False})
+        self._spec, self._places = spec.model_copy(update={"cluster": cluster}), places or Places()
+        self._teardown_seconds = teardown_seconds
         self._seconds_before, self._usd_before = seconds_before, usd_before
         staleness = spec.training.staleness if spec.training.mode == "async" else 0
         self._epochs_to_the_end = EPOCHS_TO_THE_END + staleness
@@ -72,7 +84,7 @@ class Budget:
     def check_start(self) -> None:
         """Raises SpecError if not even the start can be paid for."""
         cap, limit = self._spec.budget.max_cost_usd, self._spec.budget.max_runtime_seconds
-        least = run_cost(self._spec, Totals(), 0.0).usd
+        least = run_cost(self._spec, Totals(), self._teardown_seconds).usd
         if cap is not None and self._usd_before + least > cap:
             before = f", and the run has cost {self._usd_before:.4f} USD before" if self._usd_before else ""
             raise SpecError(
@@ -107,4 +119,4 @@ class Budget:
             lambda_gb_seconds=totals.lambda_gb_seconds + more,
             lambda_requests=totals.lambda_requests + open_leases + self._places.count,
         )
-        return self._usd_before + run_cost(self._spec, at_most, elapsed + until_end).usd
+        return self._usd_before + run_cost(self._spec, at_most, elapsed + until_end + self._teardown_seconds).usd

@@ -13,4 +13,4 @@ def run_cost(spec: JobSpec, totals: Totals, seconds: float) -> Cost:
         "parameter server": [seconds] * cluster.num_parameter_servers,
     }
     usage = Usage(servers, lambda_gb_seconds=totals.lambda_gb_seconds, lambda_requests=totals.lambda_requests)
-    return price(usage, instance_type=cluster.instance_type)
+    return price(usage, instance_type=cluster.instance_type, spot=cluster.spot)

@@ -11,7 +11,6 @@ from common.epoch_metrics import EpochMetrics
 from common.weights_hash import weights_sha256
 from local_cloud import run_folder
 from local_cloud.asynchrony import asynchrony
-from local_cloud.costs import run_cost
 from local_cloud.ctrl_c import CtrlC
 from local_cloud.generations import Origin
 from local_cloud.observer import EpochReport, Observer
@@ -19,7 +18,7 @@ from local_cloud.predictions import predictions
 from local_cloud.prepare import PreparedJob
 from local_cloud.run_folder import RunFolder, read_lines
 from local_cloud.run_log import RunLog
-from local_cloud.run_result import RunResult, Totals, Watch
+from local_cloud.run_result import RunResult, Watch
 from local_cloud.spending import Spending
 from local_cloud.summary import Summary, bytes_moved, epoch_seconds_median, to_json, with_earlier
 
@@ -117,11 +116,11 @@ class RecordedRun:
     def _summary(self, result: RunResult | None, state: str, reason: str | None) -> Summary:
         run, log = self._of, self._log
         best = None if result is None else result.stopped.best_epoch
-        totals = Totals() if result is None else result.totals
+        totals = self._spending.seen() if result is None else result.totals
         seconds = time.monotonic() - self._began
         ages, is_async = asynchrony(totals.counts), run.job.spec.training.mode == "async"
         of_best = next((report for report in log.reports if report.epoch == best), None)
-        cost = run_cost(run.job.spec, totals, seconds)
+        cost = self._spending.cost(totals, seconds)
         summary = Summary(
             job_id=run.job_id,
             run_dir=run.place or str(self._folder.path),

@@ -2,19 +2,22 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from common.job_spec import JobSpec
+from common.pricing import Cost, on_demand
 from local_cloud.budget import Budget, Pace, Places
 from local_cloud.cluster import FUNCTION_SECONDS_MORE, WITH_FUNCTIONS
 from local_cloud.costs import run_cost
 from local_cloud.lambda_process import LOCAL_CONCURRENCY
 from local_cloud.observer import Observer
-from local_cloud.run_result import Load, Status
+from local_cloud.run_result import Load, Status, Totals
 from local_cloud.summary import Summary
 
 
 class Spending:
-    """`began`: time.monotonic() of the command; `earlier`: of a run that is resumed; `concurrency`: of functions."""
+    """`began`: time.monotonic() of the command; `earlier`: of a run that is resumed; `concurrency`: of functions;
+    `teardown_seconds`: how long servers are billed after the run's end."""
 
     def __init__(
         self,
@@ -24,11 +27,19 @@ class Spending:
         began: float,
         earlier: Summary | None = None,
         concurrency: int = LOCAL_CONCURRENCY,
+        teardown_seconds: float = 0.0,
     ) -> None:
         self._spec, self._observer, self._began = spec, observer, began
         self._usd_before = (earlier.cost_usd or 0.0) if earlier is not None else 0.0
-        seconds = earlier.seconds if earlier is not None else 0.0
-        self._budget = Budget(spec, places_of(spec, concurrency), seconds_before=seconds, usd_before=self._usd_before)
+        self._places, self._teardown_seconds = places_of(spec, concurrency), teardown_seconds
+        self._budget = Budget(
+            spec,
+            self._places,
+            seconds_before=earlier.seconds if earlier is not None else 0.0,
+            usd_before=on_demand(earlier.bill) if earlier is not None else 0.0,
+            teardown_seconds=teardown_seconds,
+        )
+        self._last = Load(0, 0, Totals())
         self._pace = Pace()
         self._stop: Callable[[str], None] | None = None
 
@@ -43,7 +54,22 @@ class Spending:
     def epoch_ended(self) -> None:
         self._pace.epoch_ended(self._elapsed())
 
+    def cost(self, totals: Totals, seconds: float) -> Cost:
+        """Of a run that has ended after so many."""
+        return run_cost(self._spec, totals, seconds + self._teardown_seconds)
+
+    def seen(self) -> Totals:
+        """Of a run without a result: what was counted when it was last looked at, and open leases as old as can be."""
+        totals, leases = self._last.totals, self._last.open_leases
+        more = self._places.unmetered_gb_seconds(leases, self._elapsed(), 0.0)
+        return replace(
+            totals,
+            lambda_gb_seconds=totals.lambda_gb_seconds + more,
+            lambda_requests=totals.lambda_requests + leases,
+        )
+
     def load(self, load: Load) -> None:
+        self._last = load
         elapsed = self._elapsed()
         usd = self._usd_before + run_cost(self._spec, load.totals, elapsed).usd
         self._observer.status(Status(load.tasks_in_flight, usd))

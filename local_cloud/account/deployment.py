@@ -9,6 +9,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ClusterError
+from common.pricing import price_note
 
 DEFAULT_NAME = "dorylus"
 OUTPUTS = {"bucket": "Bucket", "jobs_table": "JobsTable", "state_machine": "StateMachine"}
@@ -29,6 +30,11 @@ class Account:
     def client(self, service: str) -> Any:
         config = Config(connect_timeout=10, read_timeout=60, retries={"mode": "standard", "max_attempts": 3})
         return self._session.client(service, endpoint_url=self.endpoint_url, config=config)
+
+    @property
+    def price_note(self) -> str:
+        """Empty where the price table is its region's."""
+        return price_note(self.region or self._session.region_name)
 
     def table(self, name: str) -> Any:
         return self._session.resource("dynamodb", endpoint_url=self.endpoint_url).Table(name)

@@ -9,6 +9,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import DorylusError
+from common.price_table import US_EAST_1
 from local_cloud.account.deployment import Account, Deployment, said_by
 
 ON_DEMAND_VCPUS, SPOT_VCPUS = "L-1216C47A", "L-34B43A08"
@@ -41,6 +42,7 @@ def examine(account: Account, name: str) -> Iterator[Check]:
     yield _asked("concurrent functions", lambda: _concurrency(account), fix="look at it in the Lambda console")
     for what, code in (("on-demand vCPUs", ON_DEMAND_VCPUS), ("spot vCPUs", SPOT_VCPUS)):
         yield _asked(what, partial(_quota, account, what, code), fix="look at it in Service Quotas")
+    yield Check("prices", True, account.price_note or f"of {US_EAST_1.region}, {US_EAST_1.date}")
     if account.endpoint_url is None:
         for service in IPV6_SERVICES:
             yield _over_ipv6(account, service)

@@ -69,7 +69,7 @@ def run(settings: Settings, instance: Instance, lines: JsonLines) -> None:
     observer = CloudObserver(settings.stack)
     with Beats(lambda: members.beat(name)):
         server = Server(post, team, task, data.bucket)
-        asyncio.run(server.run(lambda: data.prepare(observer, for_graph_server=post.is_graph)[1]))
+        asyncio.run(server.run(lambda: data.prepare(observer, graph_server=post.graph_server)[1]))
 
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common.cloud_names import MANIFEST
+from common.cloud_names import DEFAULTS, MANIFEST
 from common.errors import DatasetError
 from common.resolve_spec import Layer, ResolvedSpec, resolve
-from graph_server.graph import manifest as manifests
-from graph_server.graph.folder_reader import GraphFolder
+from graph_server.graph.folder_reader import INTERVAL_EDGES, GraphFolder
+from graph_server.graph.partition import deal_folder
+from graph_server.graph.share import files_of_server, reads_ghost_features
+from lambda_functions.estimate import check_budget
 from local_cloud.load_job import default_layers
 from local_cloud.observer import Observer
 from local_cloud.on_instance.aws import Aws
@@ -22,10 +24,8 @@ from local_cloud.on_instance.bucket import Bucket
 from local_cloud.on_instance.job_record import JobRecord
 from local_cloud.prepare import PreparedJob, job_of_folder, prepare_job
 
-DEFAULTS = "defaults.json"
-"""Beside the manifest, and in no manifest: the layers below the spec."""
-OF_GRAPH_SERVERS = ("indptr.npy", "sources.npy", "features.npy", "loops.npy")
-"""By far the most of a graph folder; parameter servers, and who follows the job, read the rest."""
+OF_ALL = ("labels.npy", "masks.npy")
+"""What is counted of every interval, for one optimizer step per interval and for predictions."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Data:
     # ---- phase cut
 
     def cut(self, observer: Observer) -> None:
-        """The graph folder into the bucket, its manifest last."""
+        """The graph folder into the bucket, its manifest last. Raises SpecError if its training cannot be paid for."""
         observer.doing("fetching the dataset")
         local = Layer("this instance", {"dataset": {"path": str(self._fetch_dataset())}})
         below = default_layers([self.given, local], self.work)
@@ -69,13 +69,15 @@ class Data:
         prefix = self.record.text("graph")
         self.bucket.write(prefix + DEFAULTS, _encode(below))
         self.bucket.send_folder(job.folder.path, prefix, last=MANIFEST)
+        check_budget(resolve([*below, self.given, self._here]).spec, job.sizes, float(self.record.text("max_cost_usd")))
 
     # ---- phase train
 
-    def prepare(self, observer: Observer, *, for_graph_server: bool) -> tuple[ResolvedSpec, PreparedJob]:
-        """Graph folders' files are memory-mapped where they are fetched to."""
+    def prepare(self, observer: Observer, *, graph_server: int | None) -> tuple[ResolvedSpec, PreparedJob]:
+        """Graph folders' files are memory-mapped where they are fetched to. `graph_server`: its number; None for who is
+        none, and reads neither edges nor features."""
         if graph := self.record.text("graph"):
-            return self._prepare_cut(graph, observer, for_graph_server=for_graph_server)
+            return self._prepare_cut(graph, observer, graph_server=graph_server)
         layers = [self.given, self._here]
         if self.record.text("dataset").startswith("s3://"):
             observer.doing("fetching the graph folder")
@@ -87,20 +89,21 @@ class Data:
         return resolved, replace(job, spec=resolved.spec)
 
     def _prepare_cut(
-        self, graph: str, observer: Observer, *, for_graph_server: bool
+        self, graph: str, observer: Observer, *, graph_server: int | None
     ) -> tuple[ResolvedSpec, PreparedJob]:
         observer.doing("fetching the graph folder")
         below = self.bucket.read(graph + DEFAULTS)
         if below is None:
             raise DatasetError(f"s3://{self.bucket.name}/{graph} is no whole graph folder", fix="delete it")
         resolved = resolve([*_decode(below), self.given, self._here])
-        # One optimizer step per interval counts train entries, for which whole intervals are opened.
-        needs_all = for_graph_server or resolved.spec.training.weight_update == "interval"
-        folder = self.work / "graph.dorylus"
-        wanted = [key for key in self.bucket.keys(graph) if needs_all or not key.endswith(OF_GRAPH_SERVERS)]
-        self.bucket.fetch(wanted, graph, folder)
-        opened = GraphFolder.open(folder) if needs_all else GraphFolder(folder, manifests.read(folder))
-        return resolved, job_of_folder(resolved.spec, opened)
+        path = self.work / "graph.dorylus"
+        self.bucket.fetch([graph + MANIFEST, graph + INTERVAL_EDGES], graph, path)
+        job = job_of_folder(resolved.spec, GraphFolder.open(path, only=()))
+        wanted = _files(job, graph_server)
+        # A graph server that is started anew, under another deal, fetches what it has not.
+        missing = [name for name in sorted(wanted) if not _is_there(job.folder, name)]
+        self.bucket.fetch([graph + name for name in missing], graph, path)
+        return resolved, replace(job, folder=GraphFolder.open(path, only=wanted))
 
     # ---- the dataset
 
@@ -119,6 +122,22 @@ class Data:
         parent = prefix.rpartition("/")[0]
         source.fetch(files, f"{parent}/" if parent else "", self.work / "dataset")
         return self.work / "dataset" / prefix.rpartition("/")[2]
+
+
+def _files(job: PreparedJob, graph_server: int | None) -> frozenset[str]:
+    """Those of the graph folder that this instance reads."""
+    files = job.folder.manifest.files
+    of_all = frozenset(name for name in files if not name.startswith("intervals/") or name.endswith(OF_ALL))
+    if graph_server is None:
+        return of_all
+    book = deal_folder(job.folder, job.spec.cluster.num_graph_servers)
+    own = files_of_server(job.folder, book, graph_server, ghost_features=reads_ghost_features(job.programs))
+    return own | of_all if job.spec.training.weight_update == "interval" else own
+
+
+def _is_there(folder: GraphFolder, name: str) -> bool:
+    path = folder.path / name
+    return path.is_file() and path.stat().st_size == folder.manifest.files[name].bytes
 
 
 def _said(values: Mapping[str, object], group: str, key: str) -> object:

@@ -17,6 +17,9 @@ from local_cloud.summary import Summary, bytes_moved, with_earlier
 
 LAST_SECONDS = 15.0
 """Of the job's time: to hand in, to upload, and to say so while the state machine still listens."""
+TEARDOWN_SECONDS = 60.0
+"""An instance is billed from its launch until it is terminated: after the summary is written comes its upload, then the
+state machine's last steps. An assumption on the safe side, for no account has shown how long these take."""
 
 
 def launched(post: Post) -> float:
@@ -47,13 +50,14 @@ def spending_of(run: Run, post: Post, observer: Observer) -> Spending:
         began=launched(post),
         earlier=run.earlier,
         concurrency=spec.backend.max_lambdas,
+        teardown_seconds=TEARDOWN_SECONDS,
     )
 
 
 def _cut(job: PreparedJob, post: Post) -> Summary:
-    """Of one instance, from its launch to its end; nothing if the graph folder was there."""
+    """Of one instance, on demand, from its launch to its end; nothing if the graph folder was there."""
     seconds = post.record.number("cut_seconds")
-    usage = Usage({"cutter": [seconds] if seconds else []})
+    usage = Usage({"cutter": [seconds + TEARDOWN_SECONDS] if seconds else []})
     cost = price(usage, instance_type=job.spec.cluster.instance_type)
     return Summary(
         job_id=post.instance.job_id,

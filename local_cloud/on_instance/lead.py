@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from common.cloud_names import JobState, run_key
 from common.resolve_spec import dump
+from lambda_functions.estimate import check_budget
 from local_cloud import run_folder
 from local_cloud.generations import Origin, is_loss
 from local_cloud.on_instance.beats import Beats
@@ -88,13 +89,16 @@ class Leader:
     # ---- a generation
 
     def _train(self) -> Summary:
-        resolved, job = self._data.prepare(self._observer, for_graph_server=False)
+        resolved, job = self._data.prepare(self._observer, graph_server=None)
         self._mirror.fetch()
         is_new = not (self._folder / run_folder.SPEC).is_file()
         folder = RunFolder.claim(self._folder) if is_new else RunFolder.reopen(self._folder)
         with folder:
             folder.write_text(run_folder.SPEC, dump(resolved))
-            run = self._run(job, folder, self._origin(job))
+            origin = self._origin(job)
+            if not origin.epoch:  # of graphs that no cutter has made; those were held against it before
+                check_budget(job.spec, job.sizes, float(self._post.record.text("max_cost_usd")))
+            run = self._run(job, folder, origin)
             spending = spending_of(run, self._post, self._observer)
             spending.check_start()
             self._say_that_it_trains()

@@ -60,6 +60,11 @@ class Post:
     def is_graph(self) -> bool:
         return self.name.startswith("graph")
 
+    @property
+    def graph_server(self) -> int | None:
+        """Its number."""
+        return int(self.name.removeprefix("graph")) if self.is_graph else None
+
 
 class OwnRole:
     """`process`: once it listens; end it, whatever happens."""

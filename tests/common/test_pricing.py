@@ -10,8 +10,11 @@ from common.pricing import (
     architecture_of,
     billed_ms,
     instance_hour,
+    on_demand,
     price,
+    price_note,
     price_table,
+    spot_share,
 )
 
 NO_SERVERS: dict[str, list[float]] = {}
@@ -150,3 +153,22 @@ def test_another_region_is_refused_rather_than_priced_wrongly():
         price(Usage(NO_SERVERS), instance_type="c7g.large", region="eu-west-1")
     assert price_table("us-east-1") is US_EAST_1
     assert all(table.date for table in TABLES.values())
+
+
+def test_a_spot_instance_costs_the_largest_share_that_was_seen_and_never_more_than_one_on_demand():
+    usage = Usage({"graph server": [3600.0] * 2}, lambda_requests=1_000_000)
+    spot, listed = price(usage, instance_type="c7g.2xlarge", spot=True), price(usage, instance_type="c7g.2xlarge")
+    low, high = spot_share()
+    assert 0 < low < high < 1
+    assert high == pytest.approx(0.520 / 0.864)
+    assert spot.items[0].what == "graph server: 2 x c7g.2xlarge spot"
+    assert spot.items[0].usd == pytest.approx(high * listed.items[0].usd)
+    assert spot.items[1:] == listed.items[1:]
+    assert on_demand(spot.items) == pytest.approx(listed.usd)
+
+
+def test_costs_of_another_region_say_whose_prices_they_are():
+    assert price_note("us-east-1") == price_note(None) == ""
+    assert price_note("eu-west-1").startswith(
+        "costs and budgets are told in prices of us-east-1 (2025-10-28), for those of"
+    )

@@ -2,18 +2,7 @@
 
 import pytest
 
-from tests.infra.synthesis import Synthesis, synthesise
-
-OTHER = {
-    "dorylus:name": "other",
-    "dorylus:endpoints": "private",
-    "dorylus:zones": "2",
-    "dorylus:function_architecture": "x86_64",
-    "dorylus:dashboard": "false",
-    "dorylus:notify_email": "ada@example.org",
-    "dorylus:dataset_buckets": "colleagues, archive",
-    "dorylus:log_days": "7",
-}
+from tests.infra.synthesis import OTHER, Synthesis, synthesise
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,6 +12,18 @@ from infra.assets import ARCHITECTURES, Assets
 from infra.bundle import STEP_MODULES, TENSOR_MODULES, TRIGGER_MODULES, copy_boot, copy_closure, write_known_names
 from infra.context import Context
 
+OTHER: dict[str, object] = {
+    "dorylus:name": "small",
+    "dorylus:endpoints": "private",
+    "dorylus:zones": "2",
+    "dorylus:function_architecture": "x86_64",
+    "dorylus:dashboard": "false",
+    "dorylus:notify_email": "ada@example.org",
+    "dorylus:dataset_buckets": "colleagues, archive",
+    "dorylus:log_days": "7",
+}
+"""What may be chosen, chosen otherwise; names and zones are those of tests/lambda_functions/job_cloud.py's world."""
+
 
 @dataclass(frozen=True)
 class Synthesis:

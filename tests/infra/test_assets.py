@@ -17,7 +17,7 @@ from infra.context import Context
 from lambda_functions.known_names import from_folders
 
 TENSOR_DISTRIBUTIONS = {"numpy", "msgspec", "threadpoolctl", "pyzmq"}
-TRIGGER_DISTRIBUTIONS = {"pydantic", "pydantic_core", "pyyaml"}
+TRIGGER_DISTRIBUTIONS = {"pydantic", "pydantic_core", "pyyaml", "numpy", "msgspec"}
 TRIGGER_NEEDS = {*TRIGGER_DISTRIBUTIONS, "annotated-types", "typing-extensions", "typing-inspection"}
 LAMBDA_HAS = {"boto3", "botocore", "jmespath", "python-dateutil", "six", "s3transfer", "urllib3"}
 

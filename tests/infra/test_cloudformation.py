@@ -1,30 +1,21 @@
 """The synthesised template, deployed into moto's CloudFormation, as far as moto goes.
 
-What it leaves out is listed below: it is asserted on the template instead, or left for a real account to show.
+What it leaves out is listed in docs/deploy/deploy.md: it is asserted on the template instead, or left for an account.
 """
 
 import io
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
 
+from tests.infra.on_moto import left_out, not_made, without_ipv6
 from tests.infra.synthesis import Synthesis
 from tests.lambda_functions.job_cloud import speak_as_nobody
 
-NOT_IN_MOTO = {
-    "AWS::CloudWatch::Alarm",
-    "AWS::EC2::EgressOnlyInternetGateway",
-    "AWS::EC2::SecurityGroupEgress",
-    "AWS::EC2::VPCCidrBlock",
-    "AWS::S3::BucketPolicy",
-    "AWS::SNS::TopicPolicy",
-}
-"""Types that moto's CloudFormation does not make."""
 pytestmark = pytest.mark.filterwarnings("ignore:Tried to parse:UserWarning")  # so it says of each of them
 ASSETS = "cdk-hnb659fds-assets-123456789012-us-east-1"
 
@@ -51,15 +42,6 @@ def deployed(default: Synthesis, monkeypatch: pytest.MonkeyPatch):
         yield stack
 
 
-def without_ipv6(template: dict[str, Any]) -> dict[str, Any]:
-    """A VPC of moto's has no IPv6 block to cut subnets from."""
-    resources = json.loads(json.dumps(template["Resources"]))
-    for one in resources.values():
-        if one["Type"] == "AWS::EC2::Subnet":
-            del one["Properties"]["Ipv6CidrBlock"], one["Properties"]["AssignIpv6AddressOnCreation"]
-    return {**template, "Resources": resources}
-
-
 def content(folder: Path, source: dict[str, str]) -> bytes:
     path = folder / source["path"]
     if source["packaging"] == "file":
@@ -73,10 +55,7 @@ def content(folder: Path, source: dict[str, str]) -> bytes:
 
 def test_the_stack_comes_up(deployed, default):
     assert deployed["StackStatus"] == "CREATE_COMPLETE"
-    listed = boto3.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=default.name)
-    made = {one["ResourceType"] for page in listed for one in page["StackResourceSummaries"]}
-    wanted = {one["Type"] for one in default.template["Resources"].values()}
-    assert wanted - made == NOT_IN_MOTO
+    assert not_made(default.template, default.name) == left_out()
     outputs = {one["OutputKey"] for one in deployed["Outputs"]}
     assert outputs == {"Bucket", "JobsTable", "StateMachine"}
 

@@ -13,7 +13,6 @@ from typing import Any
 import boto3
 import pytest
 
-from lambda_functions import stop_job
 from local_cloud.summary import Summary
 from local_cloud.training import RunOptions, train_job
 from tests.cluster.process_list import needs_proc
@@ -117,7 +116,7 @@ def test_a_lost_server_costs_time_and_not_one_bit(
 def test_an_object_named_stop_ends_the_job_at_its_next_pause(here: World):
     job_id = here.submit("jobs/endless.yaml", spec(ENDLESS))
     after_a_checkpoint(here, job_id)
-    stop_job.handler(here.cloud.put(f"runs/{job_id}/STOP", ""), None)
+    here.stop(job_id)
     record = here.end(job_id)
     assert (record["state"], record["failure_reason"]) == ("Stopped", "stopped on request"), here.story(job_id)
     check_that_it_can_go_on(here, job_id)

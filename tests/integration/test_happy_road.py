@@ -1,6 +1,5 @@
 """From an uploaded spec to results in the bucket, with every part real but AWS itself."""
 
-import fnmatch
 import io
 import json
 import math
@@ -16,10 +15,15 @@ import safetensors.numpy
 from common.pricing import instance_hour
 from common.trace import read
 from common.weights_hash import weights_sha256
+from local_cloud.on_instance.expenses import TEARDOWN_SECONDS
 from local_cloud.summary import Summary
 from local_cloud.training import RunOptions, train_job
 from tests.cluster.processes import one_at_a_time
-from tests.infra.synthesis import synthesise
+from tests.infra.calls import Call
+from tests.infra.deployed import Deployed
+from tests.infra.least import asked, check
+from tests.infra.synthesis import OTHER, synthesise
+from tests.integration.calls import SERVERS
 from tests.integration.world import World
 from tests.local_cloud.jobs import ROOT, Recorder, load
 
@@ -34,6 +38,30 @@ cluster: {num_graph_servers: 2, instance_type: c7g.large}
 backend: {name: lambda, max_lambdas: 4}
 output: {save_model_frequency: 2}
 """
+ROLES = {
+    "job-trigger": "JobTriggerjobtrigger",
+    "stop-job": "JobTriggerstopjob",
+    "launch-servers": "Orchestrationlaunchservers",
+    "collect": "Orchestrationcollect",
+    "sweep": "Sweepersweep",
+}
+"""Function -> how its policies' logical ids begin."""
+OF_SERVERS = {
+    "s3:GetObject *cdk-*-assets-*": "the boot, which fetches what is installed",
+    "s3:GetObject *:colleagues/[*]": "a dataset in a bucket that was named",
+    "s3:GetObject *:archive/[*]": "the same",
+    "s3:ListBucket *:colleagues": "the same",
+    "s3:ListBucket *:archive": "the same",
+    "s3:PutObject */graphs/[*]": "the cutter, if the graph was not there yet",
+    "s3:AbortMultipartUpload *": "an upload of large files that fails",
+    "s3:DeleteObject *": "checkpoints that are older than two",
+    "states:SendTaskFailure *": "a generation that fails",
+    "lambda:InvokeFunction *": "tensor functions of zones in which no job has stood",
+    "logs:*": "the CloudWatch agent",
+    "ssm:UpdateInstanceInformation *": "the session agent",
+    "ssmmessages:*": "the session agent",
+}
+"""Grants of servers that one job may not need."""
 LEFT = {
     "metrics.jsonl",
     "predictions.parquet",
@@ -118,7 +146,8 @@ def test_the_bill_is_the_meters(finished: Finished):
     assert summary["lambda_gb_seconds"] == pytest.approx(gb_seconds, rel=1e-6)
     cut = int(finished.record["cut_seconds"])
     trained = summary["seconds"] - cut
-    servers = (max(60, cut) + 3 * max(60, math.ceil(trained))) / 3600 * instance_hour("c7g.large")
+    cutter, trained = cut + TEARDOWN_SECONDS, math.ceil(trained + TEARDOWN_SECONDS)
+    servers = (cutter + 3 * trained) / 3600 * instance_hour("c7g.large")
     functions = gb_seconds * 0.0000133334 + requests * 0.2e-6
     assert summary["cost_usd"] == pytest.approx(servers + functions, rel=1e-6)
     assert sum(item["usd"] for item in summary["bill"]) == pytest.approx(summary["cost_usd"])
@@ -140,11 +169,17 @@ def test_the_servers_key_is_told_nowhere(here: World, finished: Finished):
     assert finished.secret not in told
 
 
-def test_servers_ask_for_no_more_than_they_may(here: World, finished: Finished, tmp_path: Path):
-    """Their calls, against the role that the stack gives them."""
-    statements = synthesise(tmp_path, {}).statements("ServersRole")
-    allowed = {action for one in statements for action in one["Action"]}
-    assert {call.action for call in here.calls} <= allowed
-    deleted = {call.what for call in here.calls if call.action == "s3:DeleteObject"} - {""}
-    assert all(fnmatch.fnmatchcase(key, "runs/*/checkpoints/*") for key in deleted)
-    assert {"ssm:GetParameter", "ssm:PutParameter", "states:SendTaskSuccess"} <= {call.action for call in here.calls}
+def test_everybody_asks_for_no_more_than_they_may(here: World, finished: Finished, tmp_path: Path):
+    """All that servers and functions have asked of AWS so far, put to the roles that the stack gives them."""
+    deployed = Deployed(synthesise(tmp_path, dict(OTHER)))
+    invoked = Call.of("lambda", "Invoke", {"FunctionName": finished.record["function"]})
+    assert finished.used["requests"] > 0
+    check(deployed.policy("ServersRole"), asked(deployed, {*here.calls[SERVERS], invoked}), OF_SERVERS, all_of_it=False)
+    for name, part in ROLES.items():
+        if name in here.calls:
+            policy, requests = deployed.policy(part), asked(deployed, here.calls[name])
+            assert policy.replay(requests).refused == []
+            for statement in policy.statements:
+                needed = statement.effect == "Allow" and statement.grants & policy.replay(requests).used
+                assert not needed or policy.without(statement).replay(requests).refused
+    assert {"job-trigger", "launch-servers", "collect", "sweep"} <= set(here.calls)

@@ -15,10 +15,11 @@ import pytest
 
 from common.allocator import MALLOC
 from common.cloud_names import JobState, execution_name, key_parameter
-from lambda_functions import job_trigger
+from lambda_functions import job_trigger, stop_job
 from local_cloud.lambda_process import HANDLER
 from local_cloud.lambda_service.settings import FunctionConfig, ServiceConfig
-from tests.integration.calls import SERVERS_KEY, Call, recorded
+from tests.infra.calls import Calls, acting_as, recording
+from tests.integration.calls import SERVERS, recorded
 from tests.integration.fleet import ROOT, Fleet
 from tests.lambda_functions.job_cloud import ZONES, JobCloud
 from tests.lambda_functions.job_machine import job_machine
@@ -34,8 +35,8 @@ class World:
     cloud: JobCloud
     fleet: Fleet
     functions: Running
-    calls: set[Call]
-    """Of all servers so far."""
+    calls: Calls
+    """Of all servers and functions so far."""
 
     def submit(self, key: str, spec: str) -> str:
         """The job's id."""
@@ -43,7 +44,13 @@ class World:
 
     def tell(self, event: dict[str, Any]) -> dict[str, str]:
         """The trigger of an upload."""
-        return job_trigger.handler(event, None)
+        with acting_as("job-trigger"):
+            return job_trigger.handler(event, None)
+
+    def stop(self, job_id: str) -> None:
+        event = self.cloud.put(f"runs/{job_id}/STOP", "")
+        with acting_as("stop-job"):
+            stop_job.handler(event, None)
 
     def until(self, is_so: Callable[[], object], job_id: str) -> None:
         deadline = time.monotonic() + JOB_SECONDS
@@ -97,9 +104,10 @@ def world(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[World]:
     with (
         job_machine(monkeypatch) as cloud,
         running(folder, _functions()) as functions,
-        recorded(monkeypatch) as calls,
+        recording() as calls,
+        recorded(monkeypatch, calls),
     ):
-        environment = {"AWS_ACCESS_KEY_ID": SERVERS_KEY, "DORYLUS_LAMBDA_ENDPOINT": functions.url, **MALLOC}
+        environment = {"AWS_ACCESS_KEY_ID": SERVERS, "DORYLUS_LAMBDA_ENDPOINT": functions.url, **MALLOC}
         with Fleet(cloud, folder, environment) as fleet:
             yield World(cloud, fleet, functions, calls)
 

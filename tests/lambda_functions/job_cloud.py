@@ -16,6 +16,7 @@ import pytest
 from moto import mock_aws
 
 from common.cloud_names import JobState
+from lambda_functions.job_dataset import find_dataset
 from lambda_functions.job_request import JobRequest, read_request
 from lambda_functions.job_table import JobTable
 from lambda_functions.stack_settings import Limits
@@ -112,6 +113,16 @@ class JobCloud:
             ExpressionAttributeValues={":one": {job_id}},
         )
         return record
+
+
+def put_graph(cloud: JobCloud, dataset: str, *, num_nodes: int = 1000, num_edges: int = 10_000) -> None:
+    """What a cutter leaves of `dataset`, as far as the trigger looks at it."""
+    spec = request(f"dataset: {dataset}\n").spec
+    graph = find_dataset(spec, cloud.bucket, ()).graph
+    sizes = {"num_nodes": num_nodes, "num_edges": num_edges, "num_features": 100, "num_classes": 10}
+    manifest = {"format_version": 1, **sizes, "cut": {"num_intervals": 64}, "task": "multi_class"}
+    cloud.put(f"{graph}manifest.json", json.dumps(manifest))
+    cloud.put(f"{graph}defaults.json", json.dumps([{"source": "a reader", "values": {"training": {"num_epochs": 50}}}]))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from moto.stepfunctions.responses import StepFunctionResponse
 
 from infra.orchestration import definition
 from lambda_functions import collect, launch_servers, sweep
+from tests.infra.calls import acting_as
 from tests.lambda_functions.job_cloud import JobCloud, deploy, empty_function, speak_as_nobody
 
 HANDLERS = {"launch-servers": launch_servers.handler, "collect": collect.handler, "sweep": sweep.handler}
@@ -38,8 +39,8 @@ def job_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[JobCloud]:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()
         _post(f"{url}/moto-api/config", {"stepfunctions": {"execute_state_machine": True}})
-        cloud = JobCloud(deploy(monkeypatch).bucket, _create())
-        monkeypatch.setenv("DORYLUS_STATE_MACHINE", cloud.machine)
+        cloud = deploy(monkeypatch)
+        _define(cloud.machine)
         yield cloud
     finally:
         # All servers of a process share their settings, too, and others only look whether a machine was started.
@@ -47,20 +48,21 @@ def job_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[JobCloud]:
         server.stop()
 
 
-def _create() -> str:
+def _define(machine: str) -> None:
+    """In place of the machine that only exists."""
     role = "arn:aws:iam::123456789012:role/small"
     names = {"Launch": "launch-servers", "Collect": "collect", "Sweep": "sweep"}
     places = {place: empty_function(name, role) for place, name in names.items()}
     places |= {"JobsTable": os.environ["DORYLUS_JOBS_TABLE"], "Topic": os.environ["DORYLUS_TOPIC"]}
     words = re.sub(r"\$\{(\w+)\}", lambda match: places[match[1]], definition(LONGEST_HOURS))
-    made = boto3.client("stepfunctions").create_state_machine(name="job", definition=words, roleArn=role)
-    return str(made["stateMachineArn"])
+    boto3.client("stepfunctions").update_state_machine(stateMachineArn=machine, definition=words, roleArn=role)
 
 
 def _run_ours(function: Any, event: Any = None) -> tuple[str, bool, str]:
     """In place of moto's docker: (result, whether it is an error, log)."""
     try:
-        return json.dumps(HANDLERS[function.function_name](event, None)), False, ""
+        with acting_as(function.function_name):
+            return json.dumps(HANDLERS[function.function_name](event, None)), False, ""
     except Exception as error:
         return json.dumps({"errorMessage": str(error), "errorType": type(error).__name__}), True, ""
 

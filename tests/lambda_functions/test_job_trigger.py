@@ -1,6 +1,7 @@
 """An upload becomes a job, once; or a status.json that says why not, and nothing is started."""
 
 import json
+import re
 from urllib.parse import quote_plus
 
 import boto3
@@ -10,7 +11,7 @@ from common.cloud_names import JobState
 from lambda_functions.job_table import JobTable
 from lambda_functions.job_trigger import handler
 from lambda_functions.money_checks import check_concurrency, check_vcpus, wake
-from tests.lambda_functions.job_cloud import SPEC, ZONES, request
+from tests.lambda_functions.job_cloud import SPEC, ZONES, put_graph, request
 
 GRAPH = "s3://small-bucket/datasets/papers"
 
@@ -221,3 +222,31 @@ def test_a_function_that_sleeps_is_woken(cloud, monkeypatch):
     monkeypatch.setattr(boto3, "client", lambda name: Asleep())
     wake("small-tensor-0")
     assert invoked == ["small-tensor-0"]
+
+
+def test_the_budget_of_a_graph_that_was_cut_is_held_against_the_estimate(cloud):
+    """Before anything is paid for: by the manifest's counts, and what the dataset's reader declares usual."""
+    cloud.put("datasets/papers/edges.csv", "a,b\n")
+    put_graph(cloud, GRAPH, num_nodes=2_000_000_000, num_edges=32_000_000_000)
+    text = f"dataset: {GRAPH}\nbackend: {{name: local_cpu}}\nbudget: {{max_cost_usd: USD}}\n"
+    reason = refused(cloud, text.replace("USD", "0.1"))
+    assert "the budget is $0.1" in reason
+    found = re.search(r"50 epochs on 2 x c7g.2xlarge are estimated at \$(\d+\.\d\d) at the least", reason)
+    assert found is not None, reason
+    least = float(found[1])
+    assert "estimated" in refused(cloud, text.replace("USD", str(round(least - 0.02, 2))), "jobs/second.yaml")
+    assert upload(cloud, text.replace("USD", str(round(least + 0.02, 2))))["state"] == "Pending"
+
+
+def test_a_job_that_may_end_early_is_estimated_at_one_epoch(cloud):
+    cloud.put("datasets/papers/edges.csv", "a,b\n")
+    put_graph(cloud, GRAPH, num_nodes=2_000_000_000, num_edges=32_000_000_000)
+    text = f"dataset: {GRAPH}\ntraining: {{use_early_stop: true}}\nbudget: {{max_cost_usd: 0.1}}\n"
+    assert upload(cloud, text)["state"] == "Pending"
+
+
+def test_in_another_region_the_status_says_whose_prices_are_meant(cloud, monkeypatch):
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")  # where the world is
+    (note,) = cloud.read(f"runs/{upload(cloud)['job_id']}/status.json")["notes"]
+    assert "prices of us-east-1" in note

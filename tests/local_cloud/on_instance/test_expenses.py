@@ -1,5 +1,6 @@
 """What a generation starts with: the cutter's minutes, earlier generations, and what is left of time and money."""
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.pricing import on_demand, spot_share
 from common.wire.keys import new_key_pair
 from local_cloud import run_folder
+from local_cloud.budget import END_SECONDS
 from local_cloud.observer import Silent
-from local_cloud.on_instance.expenses import LAST_SECONDS, spending_of, spent_before
+from local_cloud.on_instance.expenses import LAST_SECONDS, TEARDOWN_SECONDS, spending_of, spent_before
 from local_cloud.on_instance.job_record import JobRecord
 from local_cloud.on_instance.own_role import Keys, Post
 from local_cloud.on_instance.settings import Settings
@@ -23,6 +26,7 @@ from local_cloud.summary import Summary, to_json
 from tests.local_cloud.jobs import ROOT, load
 
 HOUR = 3600
+CUTTER_USD = 0.145 * (HOUR + TEARDOWN_SECONDS) / HOUR
 ENVIRONMENT = {
     "DORYLUS_STACK": "small",
     "DORYLUS_BUCKET": "small-bucket",
@@ -56,7 +60,7 @@ def post(instance):
 
 def test_the_cutter_is_paid_first(job, folder, post):
     before = spent_before(job, folder, post(cut_seconds=HOUR))
-    assert before.cost_usd == pytest.approx(0.145)
+    assert before.cost_usd == pytest.approx(CUTTER_USD)
     assert [item.what for item in before.bill] == ["cutter: 1 x c7g.xlarge"]
     assert (before.seconds, before.restarts) == (HOUR, 0)
     assert spent_before(job, folder, post()).cost_usd == 0
@@ -77,7 +81,7 @@ def test_of_one_that_was_killed_its_epochs_tell(job, folder, post):
         f'"seconds":{HOUR}.0}}\n'
     )
     before = spent_before(job, folder, post(generation=2, cut_seconds=HOUR))
-    assert before.cost_usd == pytest.approx(3 * 0.145)  # the cutter, a graph server and a parameter server
+    assert before.cost_usd == pytest.approx(CUTTER_USD + 2 * 0.145)  # and a graph server and a parameter server
     assert (before.seconds, before.restarts) == (2 * HOUR, 1)
 
 
@@ -92,3 +96,23 @@ def test_time_ends_at_the_jobs_deadline(job, folder, post, seconds_left: float, 
     spending.stoppable(asked.append)
     spending.load(Load(0, 0, Totals()))
     assert bool(asked) == stops
+
+
+def test_the_budget_pays_for_the_teardown_and_for_spot_at_the_price_on_demand(job, folder, post):
+    """A graph server and a parameter server, spot, an hour after their launch; and a cutter's hour before."""
+    spot = job.spec.cluster.model_copy(update={"spot": True})
+    until_end = HOUR + END_SECONDS + TEARDOWN_SECONDS
+    at_most = CUTTER_USD + 2 * 0.145 * math.ceil(until_end) / HOUR
+    for more, stops in ((0.002, False), (-0.001, True)):
+        budget = job.spec.budget.model_copy(update={"max_cost_usd": at_most + more})
+        of = replace(job, spec=job.spec.model_copy(update={"cluster": spot, "budget": budget}))
+        at = post(launched_ago=float(HOUR), cut_seconds=HOUR, deadline=int(time.time() + HOUR))
+        run = Run(of, "job-1", folder, lambda watch: None, earlier=spent_before(of, folder, at))
+        asked: list[str] = []
+        spending = spending_of(run, at, Silent())
+        spending.stoppable(asked.append)
+        spending.load(Load(0, 0, Totals()))
+        assert bool(asked) == stops
+        bill = spending.cost(Totals(), float(HOUR))
+        assert bill.usd == pytest.approx(spot_share()[1] * 2 * 0.145 * (HOUR + TEARDOWN_SECONDS) / HOUR)
+        assert on_demand(bill.items) == pytest.approx(bill.usd / spot_share()[1])
