@@ -75,7 +75,7 @@ def _pass_lines(payload: PassPayload, graph: GraphCounts, computers: Computers |
         ("constants", payload.constants, "apart: they move once"),
     ]
     of_what = f"{_count(len(graph.intervals_per_server), 'graph server')}, {_count(graph.num_intervals, 'interval')}"
-    of_what += f"; {graph.num_nodes:,} vertices, {graph.num_edges:,} edges"
+    of_what += f"; {graph.num_nodes:,} vertices, {graph.num_edges:,} {graph.weighted * 'weighted '}edges"
     lines = [f"payload of one train pass, in bytes ({of_what})"]
     lines += [f"  {name:<10} {number:>15,}  {about}".rstrip() for name, number, about in rows]
     return [*lines, f"arithmetic of one train pass: {payload.flops / 1e6:,.1f} Mflop"]

@@ -12,8 +12,9 @@ from cli.failures import in_words
 HELP = """Make up a graph: the same seed gives the same graph, of any size, in little memory.
 
 OUT is NAME.parquet, a folder that must not be there. blocks is a degree-corrected stochastic block model, whose
-communities a cut can find; rmat is R-MAT, whose edges no cut can tear apart well. Features and neighbours tell the
-label. Edges are drawn in one direction; messages flow both ways, and repeats count once."""
+communities a cut can find; in a ring each of them has edges to the next one only; rmat is R-MAT, whose edges no cut can
+tear apart well. Features and neighbours tell the label. Edges are drawn in one direction; messages flow both ways, and
+repeats count once."""
 
 
 def _generate(out: Path, **values: object) -> None:
@@ -46,7 +47,7 @@ generate = click.Command(
     help=HELP,
     params=[
         click.Argument(["out"], metavar="OUT", type=click.Path(path_type=Path)),
-        click.Option(["--kind"], type=click.Choice(["blocks", "rmat"]), default="blocks", show_default=True),
+        click.Option(["--kind"], type=click.Choice(["blocks", "ring", "rmat"]), default="blocks", show_default=True),
         click.Option(["--num-vertices"], type=int, default=100_000, show_default=True),
         click.Option(["--num-edges"], type=int, default=1_000_000, show_default=True),
         click.Option(["--num-classes"], type=int, default=16, show_default=True),
@@ -61,6 +62,10 @@ generate = click.Command(
             default=0.5,
             show_default=True,
             help="How far the features of the labels lie apart, in deviations of the noise.",
+        ),
+        click.Option(["--train"], type=float, default=0.6, show_default=True, help="Share of vertices that train."),
+        click.Option(
+            ["--valid"], type=float, default=0.2, show_default=True, help="Share that chooses; the rest tests."
         ),
         click.Option(["--seed"], type=int, default=0, show_default=True),
     ],

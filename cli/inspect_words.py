@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         MaskFacts,
         MemoryForecast,
         TargetFacts,
+        TimeForecast,
     )
 
 MOST_CLASSES = 30
@@ -60,6 +61,8 @@ def sections(diagnosis: Diagnosis) -> list[Section]:
         found.append(Section("masks", _masks(diagnosis.masks)))
     if diagnosis.memory is not None:
         found.append(Section("memory, as counted", _memory(diagnosis.memory)))
+    if diagnosis.time is not None and diagnosis.memory is not None:
+        found.append(Section("time, as estimated", _time(diagnosis.time, diagnosis.memory.model)))
     return found
 
 
@@ -103,6 +106,7 @@ def _as_flag(option: str) -> str:
 def _edges(edges: EdgeFacts) -> list[tuple[str, str]]:
     direction = {None: "refused", True: "directed", False: "undirected"}[edges.directed]
     used = direction if edges.trained_on is None else f"{edges.trained_on:,}, {direction}"
+    weights = [] if edges.weights is None else [("weights", f"{edges.weights[0]:g} to {edges.weights[1]:g}")]
     return [
         ("in the file", f"{edges.raw:,}"),
         ("without repeats", f"{edges.distinct:,}"),
@@ -114,6 +118,7 @@ def _edges(edges: EdgeFacts) -> list[tuple[str, str]]:
         ("zero in-degree", f"{edges.zero_in_degree:,}"),
         ("components", f"{edges.components:,}, the largest of {edges.largest_component:,} vertices"),
         ("in-degree", f"{edges.mean_in_degree:.1f} on average, at most {edges.largest_in_degree:,}"),
+        *weights,
     ]
 
 
@@ -172,6 +177,23 @@ def _memory(memory: MemoryForecast) -> list[tuple[str, str]]:
         ("training", f"{_size(memory.training)} on the graph servers ({memory.model})"),
         ("free here", _size(memory.available)),
     ]
+
+
+def _time(time: TimeForecast, model: str) -> list[tuple[str, str]]:
+    low, high = time.epoch_seconds
+    on = f"{time.num_intervals:,} intervals on {time.num_cores} cores" if time.num_intervals > 1 else "1 interval"
+    return [
+        ("an epoch", f"{_seconds(low)} to {_seconds(high)}: {model}, {on} here"),
+        (f"{time.num_epochs:,} epochs", f"{_seconds(time.num_epochs * low)} to {_seconds(time.num_epochs * high)}"),
+        ("rates", "those of dorylus plan, assumed and not measured; evaluations come on top"),
+    ]
+
+
+def _seconds(number: float) -> str:
+    for unit, size in (("h", 3600), ("min", 60)):
+        if number >= 2 * size:
+            return f"{number / size:,.2g} {unit}" if number < 100 * size else f"{number / size:,.0f} {unit}"
+    return f"{number:.2g} s" if number < 10 else f"{number:.0f} s"
 
 
 def _size(number: int) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from common import plugins
-from common.errors import ModelError, SpecError
+from common.errors import DatasetError, ModelError, SpecError
 from common.job_spec import JobSpec
-from common.saga.gathers import WeightedSum
+from common.saga.gathers import AttentionSum, WeightedSum
 from common.saga.layer import Model, ModelOptions
 from common.saga.loss import LossOptions, balanced_weights, loss_options
 from common.saga.program import Programs, derive
@@ -55,10 +55,33 @@ def declare_model(spec: JobSpec, *, num_features: int, num_classes: int) -> Mode
 
 
 def derive_programs(spec: JobSpec, *, num_features: int, num_classes: int, task: Task = "multi_class") -> Programs:
-    """num_classes: outputs of the last layer. Raises SpecError if the task has no such metric, or nothing to round."""
+    """num_classes: outputs of the last layer. Raises SpecError if the task has no such metric, if there is nothing to
+    round, or no place for weights of edges."""
     model, training = declare_model(spec, num_features=num_features, num_classes=num_classes), spec.training
+    if spec.dataset.edge_weight is not None:
+        check_edge_weights(model)
     metric, rounds = metric_of(spec, task), _rounds_rows(spec, model)
     return derive(model, hoist=training.hoist, commute=training.commute, task=task, metric=metric, rounds_rows=rounds)
+
+
+def check_edge_weights(model: Model, negative: str = "") -> None:
+    """Raises SpecError for a model that has no place for them, DatasetError for negative ones under a root or a mean.
+
+    negative: where such weights stand, in words; nothing where there are none
+    """
+    if any(isinstance(layer.gather, AttentionSum) for layer in model.layers):
+        raise SpecError(
+            f"weights of edges with {model.name}",
+            why="attention computes what each edge counts, and has no place for a weight of its own",
+            fix="choose gcn, graphsage or gin, or leave dataset.edge_weight away",
+        )
+    norms = {layer.gather.norm for layer in model.layers if isinstance(layer.gather, WeightedSum)}
+    if negative and norms != {"sum"}:
+        raise DatasetError(
+            f"{negative}, and {model.name} divides by the sum of a vertex's weights",
+            why="with negative weights that sum may be zero or less, and has no root",
+            fix="choose gin, which only adds up, or make the weights positive",
+        )
 
 
 def _rounds_rows(spec: JobSpec, model: Model) -> bool:

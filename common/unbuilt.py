@@ -23,7 +23,6 @@ class Unbuilt:
 
 UNBUILT = (
     Unbuilt("dataset.path", "datasets on S3", refused_prefix="s3://"),
-    Unbuilt("dataset.edge_weight", "edge weights", works=(None,)),
     Unbuilt("training.deterministic", "pinned CPU kernels", works=(False,)),
     Unbuilt("cluster.spot", "training on AWS", works=(False,)),
     Unbuilt("output.path", "results on S3", refused_prefix="s3://"),

@@ -4,23 +4,41 @@ NAME.parquet    the graph as its file holds it; policies stay options of the job
 NAME.dorylus    the graph as a training with these settings would hold it: policies applied, cut into intervals
 """
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common.errors import DatasetError, SpecError
 from common.job_spec import DatasetSpec
 from common.resolve_spec import Layer, ResolvedSpec
 from graph_server.graph.folder_reader import SUFFIX as GRAPH_FOLDER
-from graph_server.ingest.dataset import check_size, check_types, prepare, reader_defaults
+from graph_server.ingest.dataset import Dataset, check_size, check_types, prepare, reader_defaults
 from graph_server.ingest.detect import find_format, is_bundled_name, locate
 from graph_server.ingest.write_parquet import SUFFIX as PARQUET
-from graph_server.ingest.write_parquet import refuse_existing, write_parquet
+from graph_server.ingest.write_parquet import WEIGHT, refuse_existing, write_parquet
+from local_cloud.in_pieces import write_large, write_large_parquet
 from local_cloud.load_job import load_job
+from local_cloud.observer import Silent
 from local_cloud.prepare import cut_options, programs_of, write_cut
 
-READING = ("path", "format", "split_index", "drop_unknown_edges", "allow_pickle", "edge_type", "node_type")
+READING = (
+    "path",
+    "format",
+    "edge_weight",
+    "split_index",
+    "drop_unknown_edges",
+    "negative_ids",
+    "allow_pickle",
+    "edge_type",
+    "node_type",
+)
 """Keys of `dataset` that say how a file is read; all others are policies."""
+
+
+_Told = tuple[int, int, tuple[str, ...]]
+"""Vertices, edges, notes."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +51,16 @@ class Converted:
     notes: tuple[str, ...]
 
 
-def convert(target: str, out: Path, flags: Layer, base_folder: Path) -> Converted:
-    """`target`: as of a training. Raises DatasetError or SpecError; then nothing is written."""
+def convert(target: str, out: Path, flags: Layer, base_folder: Path, *, memory_bytes: int | None = None) -> Converted:
+    """`target`: as of a training. memory_bytes: to stay within; None: the dataset is read whole.
+
+    Raises DatasetError or SpecError; then nothing is written.
+    """
     path = base_folder / out.expanduser()
-    writers: dict[str, Callable[[ResolvedSpec, Path, Path], tuple[int, int, tuple[str, ...]]]]
+    writers: dict[str, Callable[[ResolvedSpec, Path, Path], _Told]]
     writers = {PARQUET: _to_parquet, GRAPH_FOLDER: _to_graph_folder}
+    if memory_bytes is not None:
+        writers = {PARQUET: _Within(memory_bytes).to_parquet, GRAPH_FOLDER: _Within(memory_bytes).to_graph_folder}
     if path.suffix not in writers:
         raise SpecError(
             what=f"{out} is the name of no format that is written",
@@ -57,7 +80,7 @@ def convert(target: str, out: Path, flags: Layer, base_folder: Path) -> Converte
     return Converted(num_nodes, num_edges, _size(path), (*notes, *_left_behind(resolved, base_folder)))
 
 
-def _to_parquet(resolved: ResolvedSpec, path: Path, base_folder: Path) -> tuple[int, int, tuple[str, ...]]:
+def _to_parquet(resolved: ResolvedSpec, path: Path, base_folder: Path) -> _Told:
     _refuse_policies(resolved)
     options = resolved.spec.dataset
     source = locate(options, base_folder)
@@ -65,15 +88,37 @@ def _to_parquet(resolved: ResolvedSpec, path: Path, base_folder: Path) -> tuple[
     check_size(raw)
     check_types(raw, options)
     write_parquet(raw, path)
-    return raw.num_nodes, raw.num_edges, raw.notes
+    weighted = f"weights of edges are the column {WEIGHT}: train with dataset.edge_weight: {WEIGHT}"
+    return raw.num_nodes, raw.num_edges, (*raw.notes, *(weighted,) * (raw.weights is not None))
 
 
-def _to_graph_folder(resolved: ResolvedSpec, path: Path, base_folder: Path) -> tuple[int, int, tuple[str, ...]]:
+def _to_graph_folder(resolved: ResolvedSpec, path: Path, base_folder: Path) -> _Told:
     spec = resolved.spec
     dataset = prepare(spec.dataset, base_folder)
     write_cut(dataset, cut_options(spec, dataset, programs_of(spec, dataset)), path)
-    report: dict[str, tuple[str, ...]] = {key: tuple(dataset.report[key]) for key in ("notes", "warnings")}  # type: ignore[arg-type]
-    return dataset.num_nodes, dataset.num_edges, (*report["notes"], *report["warnings"])
+    return _told(dataset)
+
+
+def _told(dataset: Dataset) -> _Told:
+    report: dict[str, Any] = dict(dataset.report)
+    return dataset.num_nodes, int(report["edges"]), (*report["notes"], *report["warnings"])
+
+
+@dataclass(frozen=True)
+class _Within:
+    """The same, piece by piece."""
+
+    memory_bytes: int
+
+    def to_parquet(self, resolved: ResolvedSpec, path: Path, base_folder: Path) -> _Told:
+        _refuse_policies(resolved)
+        done = write_large_parquet(resolved.spec.dataset, base_folder, path, self.memory_bytes)
+        return done.num_nodes, done.num_edges, tuple(done.notes)
+
+    def to_graph_folder(self, resolved: ResolvedSpec, path: Path, base_folder: Path) -> _Told:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".convert-", dir=path.parent) as scratch:
+            return _told(write_large(resolved.spec, base_folder, path, Path(scratch), self.memory_bytes, Silent()))
 
 
 def _refuse_policies(resolved: ResolvedSpec) -> None:

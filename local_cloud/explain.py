@@ -138,6 +138,7 @@ def graph_counts(folder: GraphFolder, num_graph_servers: int) -> GraphCounts:
         intervals_per_server=tuple(len(partition.own) for partition in partitions),
         num_ghosts=sum(partition.in_edges.num_ghosts for partition in partitions),
         num_backward_ghosts=sum(partition.out_edges.num_ghosts for partition in partitions),
+        weighted=folder.manifest.weighted,
     )
 
 

@@ -1,7 +1,7 @@
 """Cuts a dataset, and tells what the cut is worth: what would travel in an epoch, what each server would hold.
 
-With a memory limit edges are sorted on disk and features go through piece by piece; without one the dataset is read
-as a training reads it. A graph folder is told of as it is.
+With a memory limit the dataset is read piece by piece (in_pieces.py), without one as a training reads it. A graph
+folder is told of as it is.
 """
 
 import resource
@@ -14,32 +14,23 @@ import numpy as np
 
 from common.errors import SpecError
 from common.job_setup import derive_programs
-from common.job_spec import DatasetSpec, JobSpec
+from common.job_spec import JobSpec
 from common.resolve_spec import Layer
-from common.saga.cost import stored_bytes
-from common.saga.loss import TRAIN
+from common.saga.cost import FLOAT_BYTES, stored_bytes
 from common.saga.program import Programs
-from graph_server.graph.cut import num_intervals_auto
 from graph_server.graph.folder_reader import SUFFIX, GraphFolder
-from graph_server.graph.graph_folder import write_graph_folder
+from graph_server.graph.manifest import Manifest
 from graph_server.graph.partition import deal_folder
-from graph_server.graph.relabelled import EdgesOnDisk
 from graph_server.ingest.dataset import prepare
-from graph_server.ingest.detect import find_format, locate
-from graph_server.ingest.edge_policies import is_directed, wants_dedup
 from graph_server.ingest.write_parquet import refuse_existing
-from graph_server.large.cut_on_disk import cut_on_disk
-from graph_server.large.edge_list_graph import EdgeListGraph
-from graph_server.large.large_dataset import LargeGraph, large_dataset
-from graph_server.large.parquet_graph import ParquetGraph
 from graph_server.large.shares import Shares, shares
-from graph_server.large.sorted_edges import sort_edges
 from local_cloud.explain import computers_of
 from local_cloud.given_folder import as_it_is, given_folder
+from local_cloud.in_pieces import write_large
 from local_cloud.load_job import load_job
 from local_cloud.observer import Observer
 from local_cloud.payload import GraphCounts, PassPayload, predict_payload
-from local_cloud.prepare import cut_options, programs_of, widest_task_input, write_cut
+from local_cloud.prepare import cut_options, programs_of, write_cut
 
 
 class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,43 +71,8 @@ def partition(
             observer.doing("cutting")
             write_cut(dataset, cut_options(spec, dataset, programs_of(spec, dataset)), folder)
         else:
-            _write_large(spec, base_folder, folder, Path(scratch), memory_bytes, observer)
+            write_large(spec, base_folder, folder, Path(scratch), memory_bytes, observer)
         return _report(spec, GraphFolder.open(folder), began, observer)
-
-
-def _write_large(
-    spec: JobSpec, base_folder: Path, folder: Path, scratch: Path, memory_bytes: int, observer: Observer
-) -> None:
-    options = spec.dataset
-    observer.doing("sorting edges")
-    graph = _large_graph(options, base_folder, scratch)
-    edges = sort_edges(
-        graph.edges,
-        graph.raw.num_nodes,
-        decide=lambda reciprocity: is_directed(graph.raw, options, reciprocity),
-        dedup=wants_dedup(options, graph.raw),
-        folder=scratch,
-        memory_bytes=memory_bytes,
-    )
-    observer.doing("reading vertices")
-    dataset = large_dataset(graph, options, edges, scratch / "features.npy")
-    programs = programs_of(spec, dataset)
-    num_intervals = spec.cut.num_intervals
-    if num_intervals == "auto":
-        without_loops = len(edges.in_edges.indices) - int(edges.counts["self_loops"])
-        num_intervals = num_intervals_auto(dataset.num_nodes, without_loops, widest_task_input(programs))
-    observer.doing("cutting")
-    train = dataset.masks & TRAIN != 0
-    cut = cut_on_disk(edges, num_intervals, method=spec.cut.method, seed=spec.cut.cut_seed, train=train)
-    observer.doing("writing")
-    write_graph_folder(dataset, cut, folder, edges=EdgesOnDisk(edges.in_edges, cut, symmetric=edges.symmetric))
-
-
-def _large_graph(options: DatasetSpec, base_folder: Path, scratch: Path) -> LargeGraph:
-    path = locate(options, base_folder)
-    if find_format(options, path)[0] == "edge_list" and path.is_dir():
-        return EdgeListGraph(path, options, scratch)
-    return ParquetGraph.open(path, options)
 
 
 def _report(spec: JobSpec, folder: GraphFolder, began: float, observer: Observer) -> PartitionReport:
@@ -133,6 +89,7 @@ def _report(spec: JobSpec, folder: GraphFolder, began: float, observer: Observer
         intervals_per_server=tuple(server.intervals for server in found.servers),
         num_ghosts=sum(server.ghosts for server in found.servers),
         num_backward_ghosts=sum(server.backward_ghosts for server in found.servers),
+        weighted=manifest.weighted,
     )
     payload = predict_payload(programs, counts, computers_of(spec, counts), every_version_is_evaluated=False)
     return PartitionReport(
@@ -147,15 +104,16 @@ def _report(spec: JobSpec, folder: GraphFolder, began: float, observer: Observer
         shares=found,
         payload=payload,
         payload_total=payload.total,
-        server_bytes=_server_bytes(programs, found, symmetric=manifest.symmetric, num_nodes=manifest.num_nodes),
+        server_bytes=_server_bytes(programs, found, manifest),
         seconds=time.monotonic() - began,
         peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
 
 
-def _server_bytes(programs: Programs, found: Shares, *, symmetric: bool, num_nodes: int) -> tuple[int, ...]:
+def _server_bytes(programs: Programs, found: Shares, manifest: Manifest) -> tuple[int, ...]:
     """All tensors at the start, tables with their ghosts; and the edges, of a directed graph in both directions."""
-    edge = (4 if num_nodes < 2**31 else 8) * (1 if symmetric else 2)
+    edge = (4 if manifest.num_nodes < 2**31 else 8) + (FLOAT_BYTES if manifest.weighted else 0)
+    edge *= 1 if manifest.symmetric else 2
     return tuple(
         stored_bytes(programs, num_own=one.vertices, num_ghosts=one.ghosts, num_backward_ghosts=one.backward_ghosts)
         + one.vertices * 8

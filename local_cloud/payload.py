@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from common.saga.cost import row_bytes, step_cost
 from common.saga.layer import Model
 from common.saga.program import Kind, Programs, Step
-from common.wire.clients import KEPT_VERSIONS
+from common.wire.clients import KEPT_WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class GraphCounts:
     """Over all graph servers, of a Gather."""
     num_backward_ghosts: int
     """Of a ∇Gather; another number only on a directed graph."""
+    weighted: bool = False
+    """Every edge multiplies the row it passes on."""
 
     @property
     def num_owners(self) -> int:
@@ -73,12 +75,13 @@ def predict_step(programs: Programs, step: Step, counts: GraphCounts) -> StepPay
     reads = [name for name in step.reads if name not in programs.constants] if step.kind is Kind.APPLY else []
     ghosts = counts.num_backward_ghosts if step.backward else counts.num_ghosts
     loops = counts.num_without_loop if model.layers[step.layer].gather.self_loops else 0
+    edges = counts.num_edges * (2 if counts.weighted else 1) + loops
     return StepPayload(
         rows_in=counts.num_nodes * sum(row_bytes(model, name) for name in reads),
         rows_out=counts.num_nodes * cost.bytes_out_per_vertex,
         gradients=counts.num_intervals * cost.gradient_bytes,
         ghosts=ghosts * cost.bytes_per_ghost,
-        flops=counts.num_nodes * cost.flops_per_vertex + (counts.num_edges + loops) * cost.flops_per_edge,
+        flops=counts.num_nodes * cost.flops_per_vertex + edges * cost.flops_per_edge,
     )
 
 
@@ -101,7 +104,7 @@ class RunShape:
     @classmethod
     def of(cls, num_epochs: int, num_evaluations: int, *, best_version: int | None) -> "RunShape":
         """Of one optimizer step per epoch: who computes still has the newest versions."""
-        return cls(num_epochs, num_evaluations, best_version is None or best_version > num_epochs - KEPT_VERSIONS)
+        return cls(num_epochs, num_evaluations, best_version is None or best_version > num_epochs - KEPT_WEIGHTS)
 
 
 def predict_payload(

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from common.job_setup import GraphFacts, derive_programs, loss_of
+from common.job_setup import GraphFacts, check_edge_weights, derive_programs, loss_of
 from common.job_spec import JobSpec
 from common.saga.cost import tensor_width
+from common.saga.epoch_work import Sizes
 from common.saga.loss import TRAIN, LossOptions
 from common.saga.program import Kind, Programs
 from graph_server.graph.cache import load_or_build
@@ -35,6 +36,19 @@ class PreparedJob:
         return self.folder.num_intervals
 
     @property
+    def sizes(self) -> Sizes:
+        manifest = self.folder.manifest
+        return Sizes(
+            num_nodes=manifest.num_nodes,
+            num_edges=manifest.num_edges,
+            num_intervals=self.num_intervals,
+            num_features=manifest.num_features,
+            num_classes=manifest.num_classes,
+            task=manifest.task,
+            weighted=manifest.weighted,
+        )
+
+    @property
     def facts(self) -> GraphFacts:
         return graph_facts(self.folder, per_interval=self.spec.training.weight_update == "interval")
 
@@ -56,9 +70,11 @@ def graph_facts(folder: GraphFolder, *, per_interval: bool = False) -> GraphFact
 
 
 def _train_per_interval(folder: GraphFolder) -> tuple[int, ...]:
-    intervals = (folder.interval(number) for number in range(folder.num_intervals))
-    num_classes = folder.manifest.num_classes
-    return tuple(sum(count_entries(arrays.labels, arrays.masks & TRAIN != 0, num_classes)) for arrays in intervals)
+    def count(interval: int) -> int:
+        is_train = folder.array(interval, "masks") & TRAIN != 0
+        return sum(count_entries(folder.array(interval, "labels"), is_train, folder.manifest.num_classes))
+
+    return tuple(count(interval) for interval in range(folder.num_intervals))
 
 
 def prepare_job(spec: JobSpec, *, base_folder: Path, cache_dir: Path, observer: Observer) -> PreparedJob:
@@ -115,6 +131,8 @@ def widest_task_input(programs: Programs) -> int:
 
 
 def _prepared(spec: JobSpec, folder: GraphFolder, programs: Programs) -> PreparedJob:
+    if folder.manifest.weighted:
+        check_edge_weights(programs.model, str(folder.manifest.report.get("negative_weights", "")))
     return PreparedJob(spec, folder, programs, loss_of(spec, folder.manifest.train_class_counts, folder.manifest.task))
 
 

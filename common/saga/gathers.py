@@ -1,12 +1,14 @@
 """Gathers: what a vertex computes over its in-edges, and, backward, over its out-edges. Declarations; kernels are the
 graph server's.
 
-With d(x) = in-degree counted with multiplicity, self loops included where the gather adds them:
+With w the weight of an edge, 1 where edges have none, and d(x) = the sum of w over x's in-edges, which then is the
+in-degree with multiplicity; self loops included where the gather adds them, with w = 1:
 
-WeightedSum   out_v = post_v · sum over in-edges (u, v) of pre_u · x_u
+WeightedSum   out_v = post_v · sum over in-edges (u, v) of w_uv · pre_u · x_u
               sym   pre = post = d^-1/2        mean   pre = 1, post = 1/d        sum   pre = post = 1      (d = 0: 0)
               backward over out-edges, the two factors change places.
 AttentionSum  out_v = sum over in-edges of softmax_u(leaky(s_u + t_v)) · m_uv · z_u, with source rows [z | s | t].
+              Weights have no place in it.
 
 Self loops are implicit, last in the sum, and added only where the graph has none. Sources: Kipf & Welling 2017,
 Hamilton et al. 2017, Xu et al. 2019, Velickovic et al. 2018.

@@ -1,6 +1,7 @@
 """Plain arrays: one `.npz`, or a folder of `.npy` with `edge_index.npy` in it.
 
     edge_index or edges [2, E] or [E, 2];  source and target;  row and col;  or a matrix saved by SciPy
+    weights: the array [E] that `edge_weight` names; `data` of a matrix
     x or features [N, F]    y or labels [N]    num_nodes    node_ids [N]: what the rows are called
     train_mask, val_mask, test_mask [N] or [N, S];  or train_idx, val_idx, test_idx: lists of rows
 
@@ -16,11 +17,13 @@ from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.adjacency import adjacency, weight_notes
 from graph_server.ingest.archives import load_npy, load_npz, member_names
-from graph_server.ingest.edge_rows import row_edges
+from graph_server.ingest.edge_rows import row_table, weighted_edge_rows
 from graph_server.ingest.edge_text import ends_of_array
+from graph_server.ingest.edge_weights import weight_array
 from graph_server.ingest.ids import own_ids
 from graph_server.ingest.masks import as_mask, listed_masks
 from graph_server.ingest.memory import check_num_nodes
+from graph_server.ingest.node_index import NodeIndex
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
 
 LOOKS_FOR = "arrays: one .npz with edge_index, x and y, or a folder with edge_index.npy, x.npy and y.npy"
@@ -53,24 +56,27 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     """`options.split_index` picks a column of 2-D masks; `allow_pickle` reads arrays of plain Python values."""
     arrays, skipped = _load(path, options.allow_pickle)
     features, labels, names = (_first(arrays, known) for known in (FEATURES, LABELS, IDS))
-    file, ends, side, weights = _edges(arrays, path)
+    wanted = options.edge_weight
+    file, ends, side, weight_note = _edges(arrays, path, is_weighted=wanted is not None)
     num_nodes, count_note = _num_nodes(arrays, ends, side, path)
     check_num_nodes(num_nodes, path)
     for name in (*FEATURES, *LABELS):
         if name in arrays and (not arrays[name].ndim or len(arrays[name]) != num_nodes):
             raise damaged(path, f"{name} has shape {arrays[name].shape} for {num_nodes} vertices")
-    sources, targets, notes = row_edges(file, ends[0], ends[1], num_nodes, drop=options.drop_unknown_edges)
-    node_ids, id_note = own_ids(names, num_nodes, "node_ids")
+    table = row_table(file, ends[0], ends[1], None if wanted is None else _weights(arrays, wanted, ends, path))
+    edges = weighted_edge_rows([table], NodeIndex(np.arange(num_nodes)), options.drop_unknown_edges)
+    node_ids, id_note = own_ids(names, num_nodes, "node_ids", negative=options.negative_ids)
     return RawGraph(
         format="arrays",
         node_ids=node_ids,
-        sources=sources,
-        targets=targets,
+        sources=edges.sources,
+        targets=edges.targets,
+        weights=edges.weights,
         features=features,
         labels=labels,
         masks=_masks(arrays, num_nodes, options.split_index, path),
         defaults=DEFAULTS,
-        notes=(*notes, *weights, *count_note, *id_note, *_unused(arrays, skipped)),
+        notes=(*edges.notes, *weight_note, *count_note, *id_note, *_unused(arrays, skipped, wanted)),
         why_no_features=_absent("features", FEATURES, arrays, skipped) if features is None else "",
         why_no_labels=_absent("labels", LABELS, arrays, skipped) if labels is None else "",
     )
@@ -98,16 +104,25 @@ def _first(arrays: Mapping[str, Array], known: tuple[str, ...]) -> Array | None:
     return arrays[found[0]] if found else None
 
 
-def _edges(arrays: Mapping[str, Array], path: Path) -> tuple[Path, tuple[Array, Array], int | None, tuple[str, ...]]:
-    """The file, both ends, the number of vertices where a matrix tells it, and notes on weights."""
-    weights = weight_notes(_first(arrays, WEIGHTS), path)
+def _weights(arrays: Mapping[str, Array], wanted: str, ends: tuple[Array, Array], path: Path) -> Array:
+    known = (*EDGES, *FEATURES, *LABELS, *IDS, *(name for pair in PAIRS for name in pair), "indices", "indptr", "shape")
+    names = [name for name in arrays if name not in known]
+    found = arrays.get(wanted) if wanted in names else None
+    return weight_array(found, wanted, path, num_edges=len(ends[0]), names=names)
+
+
+def _edges(
+    arrays: Mapping[str, Array], path: Path, *, is_weighted: bool
+) -> tuple[Path, tuple[Array, Array], int | None, tuple[str, ...]]:
+    """The file, both ends, the number of vertices where a matrix tells it, and notes on weights that are not used."""
+    weights = () if is_weighted else weight_notes(_first(arrays, WEIGHTS), path)
     for name in EDGES:
         if name in arrays:
             file = path / f"{name}.npy" if path.is_dir() else path
             return file, ends_of_array(arrays[name], file, is_pair_of_rows=name == "edge_index"), None, weights
     if "shape" in arrays:
         matrix = adjacency(arrays, path)
-        return path, (matrix.sources, matrix.targets), matrix.num_nodes, matrix.notes
+        return path, (matrix.sources, matrix.targets), matrix.num_nodes, () if is_weighted else matrix.notes
     for source, target in PAIRS:
         if source in arrays and target in arrays:
             return path, (arrays[source], arrays[target]), None, weights
@@ -148,10 +163,10 @@ def _masks(arrays: Mapping[str, Array], num_nodes: int, split_index: int, path: 
     return listed_masks(rows, num_nodes, path) if rows else None
 
 
-def _unused(arrays: Mapping[str, Array], skipped: tuple[str, ...]) -> list[str]:
+def _unused(arrays: Mapping[str, Array], skipped: tuple[str, ...], weight: str | None) -> list[str]:
     known = {*EDGES, *FEATURES, *LABELS, *IDS, "num_nodes", "data", "indices", "indptr", "shape", "format"}
     known |= {name for names in (*PAIRS, *MASKS.values(), *LISTS.values()) for name in names}
-    others = sorted(set(arrays) - known)
+    others = sorted(set(arrays) - known - {weight})
     notes = [f"{name} holds Python objects: skipped, never unpickled" for name in skipped]
     return [*notes, *([f"not used: {', '.join(others)}"] if others else [])]
 

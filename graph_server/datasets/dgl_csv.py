@@ -3,7 +3,7 @@
     meta.yaml     dataset_name, separator, edge_data: [{file_name, etype, src_id_field, dst_id_field}],
                   node_data: [{file_name, ntype, node_id_field}]
     nodes.csv     node_id, label, train_mask, val_mask, test_mask, feat: "0.1, 0.2"
-    edges.csv     src_id, dst_id
+    edges.csv     src_id, dst_id; weights: the column that `edge_weight` names
 
 Vertices keep the order of their file (DGL sorts them by id). Folders of many graphs are refused. The files do not say
 whether edges go both ways.
@@ -23,8 +23,9 @@ import pyarrow.csv
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.arrow_columns import column_names, id_values
-from graph_server.ingest.edge_rows import edge_rows
+from graph_server.ingest.edge_rows import weighted_edge_rows
 from graph_server.ingest.edge_text import EdgeTable
+from graph_server.ingest.edge_weights import ignored_columns, no_such_weights, weight_column
 from graph_server.ingest.heterogeneous import Relation, pick_relation
 from graph_server.ingest.node_index import unique_index
 from graph_server.ingest.node_table import read_node_table
@@ -83,24 +84,25 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         _renamed(nodes, node_part.node_id_field, file), file, node_type=None, first_line=_FIRST_LINE
     )
     assert table.ids is not None, "the column was renamed"
-    index = unique_index(table.ids, table.lines, file)
-    ends = _ends(edges, edge_part, edge_file)
-    sources, targets, notes = edge_rows([ends], index, options.drop_unknown_edges)
+    index = unique_index(table.ids, table.lines, file, negative=options.negative_ids)
+    ends = _ends(edges, edge_part, edge_file, options.edge_weight)
+    found = weighted_edge_rows([ends], index, options.drop_unknown_edges)
     is_part = len(meta.edge_data) > 1 or len(meta.node_data) > 1 or relation.name != "_E"
     return RawGraph(
         format="dgl_csv",
         node_ids=index.node_ids,
-        sources=sources,
-        targets=targets,
+        sources=found.sources,
+        targets=found.targets,
         features=table.features,
         labels=table.labels,
         masks=table.masks,
         defaults=DEFAULTS,
-        notes=(*notes, *table.notes),
+        notes=(*found.notes, *table.notes),
         why_no_features=f"{file.name} has no column feat",
         why_no_labels=f"{file.name} has no column label",
         edge_type=str(relation) if is_part else None,
         node_type=relation.source if is_part else None,
+        weights=found.weights,
     )
 
 
@@ -144,14 +146,18 @@ def _renamed(nodes: pyarrow.Table, id_field: str, file: Path) -> pyarrow.Table:
     return nodes.select(kept).rename_columns(["id" if name == id_field else name for name in kept])
 
 
-def _ends(edges: pyarrow.Table, part: _Edges, file: Path) -> EdgeTable:
+def _ends(edges: pyarrow.Table, part: _Edges, file: Path, weight: str | None) -> EdgeTable:
     names = (part.src_id_field, part.dst_id_field)
     _refuse_absent(edges, names, file)
     sources, targets = (id_values(edges.column(name), name, file) for name in names)
     others = [name for name in edges.column_names if name not in (*names, "graph_id")]
-    note = f"{file.name}: columns {', '.join(others)} ignored; edges have no weights here"
+    if weight is not None and weight not in others:
+        raise no_such_weights(weight, file, others)
+    weights = None if weight is None else weight_column(edges, weight, file)
+    others = [name for name in others if name != weight]
+    note = f"{file.name}: {ignored_columns(others, weight is not None)}"
     lines = np.arange(_FIRST_LINE, _FIRST_LINE + edges.num_rows)
-    return EdgeTable(file, sources, targets, lines, (note,) * bool(others))
+    return EdgeTable(file, sources, targets, lines, (note,) * bool(others), weights=weights)
 
 
 def _refuse_absent(table: pyarrow.Table, names: Sequence[str], file: Path) -> None:

@@ -30,21 +30,22 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
-    """The split comes with the files; `options` changes nothing here."""
+    """The split comes with the files; of `options` only `edge_weight`, `data`, changes something."""
     data_file, graph_file = _files(path)
     arrays, _ = load_npz(data_file, only=(*_PARTS, "node_ids"))
-    adjacency = load_adjacency(graph_file)
+    adjacency = load_adjacency(graph_file, options.edge_weight)
     num_nodes = adjacency.num_nodes
     for name in _PARTS:
         if name not in arrays or len(arrays[name].shape) < 1 or len(arrays[name]) != num_nodes:
             found = arrays[name].shape if name in arrays else "no numbers"
             raise damaged(data_file, f"{name}: {found}; {graph_file.name} has {num_nodes} vertices")
-    node_ids, note = own_ids(arrays.get("node_ids"), num_nodes, "node_ids")
+    node_ids, note = own_ids(arrays.get("node_ids"), num_nodes, "node_ids", negative=options.negative_ids)
     return RawGraph(
         format="dgl_reddit",
         node_ids=node_ids,
         sources=adjacency.sources,
         targets=adjacency.targets,
+        weights=adjacency.weights,
         features=arrays["feature"],
         labels=arrays["label"],
         masks=_masks(arrays["node_types"], data_file),
@@ -72,7 +73,9 @@ def _files(path: Path) -> tuple[Path, Path]:
 def _masks(node_types: Array, file: Path) -> dict[str, Array]:
     kinds = node_types.reshape(-1)
     known = (0, *NODE_TYPES.values())
-    if len(kinds) != len(node_types) or not np.isin(kinds, known).all():
+    if kinds.dtype.kind not in "iuf" or len(kinds) != len(node_types):
+        raise damaged(file, f"node_types are {node_types.dtype} of shape {node_types.shape}; needed: one number each")
+    if not np.isin(kinds, known).all():
         unknown = first_few(np.setdiff1d(kinds, known))
         raise damaged(file, f"node_types holds {unknown}; known: 1 train, 2 valid, 3 test, 0 none")
     return {mask: kinds == kind for mask, kind in NODE_TYPES.items()}

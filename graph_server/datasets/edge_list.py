@@ -1,6 +1,7 @@
 """A list of edges, alone or in a folder of plain files with features, labels and masks.
 
-    edges.{csv,tsv,txt,npy}             two ids a line, or an array (2, E) or (E, 2); or a folder edges/ of part files
+    edges.{csv,tsv,txt,npy}             two ids a line, or an array (2, E) or (E, 2); or a folder edges/ of part files;
+                                        in text a third column may be weights, by its name or number in `edge_weight`
     features.{csv,tsv,txt,npy}          one row per vertex; a header may name an `id` column
     labels.{csv,tsv,txt,npy}            one row per vertex; a header may name `id`, `label` and `split` columns
     train, valid, test .{csv,txt}       one id a line;  or masks.npy [N, 3], columns train, valid, test
@@ -19,11 +20,13 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.edge_rows import edge_rows
-from graph_server.ingest.edge_text import EdgeTable, lines_of_head, read_edges
+from graph_server.ingest.edge_rows import weighted_edge_rows
+from graph_server.ingest.edge_text import EdgeTable, edge_pieces, lines_of_head, read_edges
 from graph_server.ingest.feature_tables import FeatureTable, read_features
 from graph_server.ingest.label_tables import LabelTable, read_id_list, read_labels
+from graph_server.ingest.lone_header import refuse_lone_header
 from graph_server.ingest.masks import as_mask
+from graph_server.ingest.named_vertices import named_vertices
 from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
 from graph_server.ingest.part_files import natural_order, part_files
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
@@ -62,19 +65,23 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
-    """`options` says what to do with edges to unknown vertices, and which column of 2-D masks to take."""
+    """`options` says what to do with edges to unknown vertices, which column is weights, and which of 2-D masks to
+    take."""
     files = _files(path)
     features = read_features(files["features"]) if "features" in files else None
-    known = None if features is None else _index(features, files["features"])
+    known = None if features is None else _index(features, files["features"], options.negative_ids)
     labels = read_labels(files["labels"], as_text=known is not None and known.is_text) if "labels" in files else None
     ids_are_text = labels is not None and labels.ids is not None and labels.ids.dtype.kind == "U"
-    tables = _tables(_edge_files(path), ids_are_text if known is None else known.is_text, alike=known is None)
+    as_text = ids_are_text if known is None else known.is_text
+    tables = _tables(_edge_files(path), as_text, options.edge_weight, alike=known is None)
     if known is None and labels is not None and not ids_are_text and tables[0].sources.dtype.kind == "U":
         labels = read_labels(files["labels"], as_text=True)
-    index = _vertices(tables, labels, known)
-    sources, targets, notes = edge_rows(tables, index, options.drop_unknown_edges)
+    index = _vertices(tables, labels, known, options.negative_ids)
+    edges = weighted_edge_rows(tables, index, options.drop_unknown_edges)
     raw = _without_edges(path, (features, labels), index, options, _said_direction(tables[0].path))
-    return replace(raw, sources=sources, targets=targets, notes=(*notes, *raw.notes))
+    alone = known is None and (labels is None or labels.ids is None)
+    notes = (*edges.notes, *(refuse_lone_header(tables, index) if alone else ()), *raw.notes)
+    return replace(raw, sources=edges.sources, targets=edges.targets, weights=edges.weights, notes=notes)
 
 
 def read_vertices(path: Path, options: DatasetSpec) -> tuple[RawGraph, NodeIndex, list[Path]]:
@@ -87,9 +94,20 @@ def read_vertices(path: Path, options: DatasetSpec) -> tuple[RawGraph, NodeIndex
             fix="add features, one row per vertex: without them the vertices are whatever the edges name",
         )
     features = read_features(files["features"])
-    index = _index(features, files["features"])
+    index = _index(features, files["features"], options.negative_ids)
     labels = read_labels(files["labels"], as_text=index.is_text) if "labels" in files else None
     return _without_edges(path, (features, labels), index, options, _said_direction(edges[0])), index, edges
+
+
+def read_ends(path: Path, options: DatasetSpec, most_bytes: int) -> tuple[RawGraph, NodeIndex, list[Path]]:
+    """The same; and of a list of edges alone its vertices, which are found piece by piece and may take `most_bytes`."""
+    files, edges = _files(path), _edge_files(path)
+    if not edges or set(files) - {"edges"}:
+        return read_vertices(path, options)
+    index = named_vertices(edges, negative=options.negative_ids, most_bytes=most_bytes)
+    notes = refuse_lone_header((table for file in edges for table in edge_pieces(file, index.is_text)), index)
+    raw = _without_edges(path, (None, None), index, options, _said_direction(edges[0]))
+    return replace(raw, notes=(*notes, *raw.notes)), index, edges
 
 
 def _without_edges(
@@ -170,11 +188,11 @@ def _lacks(path: Path, stem: str) -> str:
     return f"{path.name} is an edge list alone: it has no features and no labels"
 
 
-def _tables(files: Sequence[Path], as_text: bool, *, alike: bool) -> list[EdgeTable]:
+def _tables(files: Sequence[Path], as_text: bool, weight: str | None, *, alike: bool) -> list[EdgeTable]:
     """alike: the ids of all files are of one kind, and one text among them makes all of them texts."""
-    tables = [read_edges(file, as_text=as_text) for file in files]
+    tables = [read_edges(file, as_text, weight) for file in files]
     if alike and len({table.sources.dtype.kind for table in tables if len(table.sources)}) > 1:
-        tables = [read_edges(file, as_text=True) for file in files]
+        tables = [read_edges(file, True, weight) for file in files]
     _refuse_size_line(tables[0])
     return tables
 
@@ -208,13 +226,15 @@ def _said_direction(path: Path) -> bool | None:
     return next((undirected for mark, undirected in _DIRECTIONS if mark.search(head)), None)
 
 
-def _vertices(tables: Sequence[EdgeTable], labels: LabelTable | None, known: NodeIndex | None) -> NodeIndex:
+def _vertices(
+    tables: Sequence[EdgeTable], labels: LabelTable | None, known: NodeIndex | None, negative: bool
+) -> NodeIndex:
     """The rows of the features; else the rows of the labels; else whatever the edges and labels name."""
     if known is not None:
         return known
     if labels is not None and labels.ids is None:
         return NodeIndex(np.arange(len(labels.values) if labels.values.ndim else 0))
-    index = index_of_ends(tables, None if labels is None else labels.ids)
+    index = index_of_ends(tables, labels, negative=negative)
     if not index.num_nodes:
         raise DatasetError(
             what=f"{tables[0].path} holds no edge",
@@ -224,11 +244,11 @@ def _vertices(tables: Sequence[EdgeTable], labels: LabelTable | None, known: Nod
     return index
 
 
-def _index(features: FeatureTable, path: Path) -> NodeIndex:
+def _index(features: FeatureTable, path: Path, negative: bool) -> NodeIndex:
     if features.ids is None:
         rows = np.arange(len(features.values), dtype=np.int64)
         return unique_index(rows, rows, path)
-    return unique_index(features.ids, features.lines, path)
+    return unique_index(features.ids, features.lines, path, negative=negative)
 
 
 def _masks(

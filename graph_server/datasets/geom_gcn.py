@@ -45,7 +45,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     """`options.split_index` picks one of the split files."""
     file = path / VERTICES
     rows = _rows(file)
-    index = _index(rows, file)
+    index = _index(rows, file, options.negative_ids)
     edges = read_edges(path / EDGES, as_text=index.is_text)
     sources, targets, notes = edge_rows([edges], index, options.drop_unknown_edges)
     features, feature_notes = _features(rows, file)
@@ -77,9 +77,10 @@ def _rows(file: Path) -> list[Line]:
     return rows
 
 
-def _index(rows: list[Line], file: Path) -> NodeIndex:
+def _index(rows: list[Line], file: Path, negative: bool) -> NodeIndex:
     numbers = [row.number for row in rows]
-    return unique_index(parse_ids([row.fields[0] for row in rows], numbers, file), np.array(numbers), file)
+    ids = parse_ids([row.fields[0] for row in rows], numbers, file)
+    return unique_index(ids, np.array(numbers), file, negative=negative)
 
 
 def _features(rows: list[Line], file: Path) -> tuple[Array | scipy.sparse.csr_matrix, tuple[str, ...]]:

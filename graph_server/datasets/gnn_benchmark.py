@@ -18,11 +18,13 @@ import numpy as np
 import scipy.sparse
 
 from common.job_spec import DatasetSpec
+from graph_server.ingest.adjacency import matrix_weights
 from graph_server.ingest.archives import load_npz, member_names
 from graph_server.ingest.defaults import CITATION_GRAPHS
 from graph_server.ingest.ids import own_ids
 from graph_server.ingest.masks import as_mask
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, damaged
+from graph_server.ingest.sparse import as_dense, csr_of
 
 LOOKS_FOR = "gnn-benchmark: one .npz with adj_data, adj_indices, adj_indptr, adj_shape"
 DEFAULTS = CITATION_GRAPHS
@@ -36,13 +38,14 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
-    """`options.split_index` picks a column of 2-D masks; `allow_pickle` reads names that are Python objects."""
+    """`options.split_index` picks a column of 2-D masks; `allow_pickle` reads names that are Python objects;
+    `edge_weight: data` takes the adjacency's entries as weights."""
     arrays, skipped = load_npz(path, allow_pickle=options.allow_pickle)
     adjacency = _csr(arrays, "adj", path)
     if adjacency is None or adjacency.shape[0] != adjacency.shape[1]:
         raise damaged(path, f"the adjacency is no square matrix: {None if adjacency is None else adjacency.shape}")
     num_nodes = adjacency.shape[0]
-    node_ids, id_note = own_ids(arrays.get("node_names"), num_nodes, "node_names")
+    node_ids, id_note = own_ids(arrays.get("node_names"), num_nodes, "node_names", negative=options.negative_ids)
     features, labels = _matrix(arrays, "attr", "attr_matrix", path), _labels(arrays, path)
     _check_length(features, num_nodes, "attr", path)
     _check_length(labels, num_nodes, "labels", path)
@@ -51,6 +54,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         node_ids=node_ids,
         sources=np.repeat(np.arange(num_nodes, dtype=np.int64), np.diff(adjacency.indptr)),
         targets=adjacency.indices.astype(np.int64),
+        weights=matrix_weights(adjacency.data, options.edge_weight, path, adjacency.nnz),
         features=features,
         labels=labels,
         masks=_masks(arrays, options.split_index, num_nodes, path),
@@ -58,7 +62,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         undirected=_answer(arrays.get("undirected"), path),
         usual_normalization="row",
         defaults=DEFAULTS,
-        notes=(*_notes(arrays, skipped, adjacency), *id_note),
+        notes=(*_notes(arrays, skipped, adjacency, options), *id_note),
     )
 
 
@@ -76,11 +80,9 @@ def _csr(arrays: Mapping[str, Array], prefix: str, path: Path) -> scipy.sparse.c
         return None
     data, indices, indptr, shape = (arrays[f"{prefix}_{part}"] for part in CSR_PARTS)
     try:
-        matrix = scipy.sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
-        matrix.check_format(full_check=True)
+        return csr_of(data, indices, indptr, shape)
     except (ValueError, TypeError, OverflowError, IndexError) as error:
         raise damaged(path, f"{prefix}_*: {error}") from error
-    return matrix
 
 
 def _matrix(arrays: Mapping[str, Array], prefix: str, dense: str, path: Path) -> Array | scipy.sparse.csr_matrix | None:
@@ -90,7 +92,7 @@ def _matrix(arrays: Mapping[str, Array], prefix: str, dense: str, path: Path) ->
 
 def _labels(arrays: Mapping[str, Array], path: Path) -> Array | None:
     labels = _matrix(arrays, "labels", "labels", path)
-    return labels if labels is None or isinstance(labels, np.ndarray) else np.asarray(labels.toarray())
+    return labels if labels is None or isinstance(labels, np.ndarray) else as_dense(labels, "labels", path)
 
 
 def _check_length(rows: Array | scipy.sparse.csr_matrix | None, num_nodes: int, what: str, path: Path) -> None:
@@ -109,10 +111,10 @@ def _masks(arrays: Mapping[str, Array], split_index: int, num_nodes: int, path: 
 
 
 def _notes(
-    arrays: Mapping[str, Array], skipped: tuple[str, ...], adjacency: scipy.sparse.csr_matrix
+    arrays: Mapping[str, Array], skipped: tuple[str, ...], adjacency: scipy.sparse.csr_matrix, options: DatasetSpec
 ) -> tuple[str, ...]:
     notes = [f"{name} holds Python objects: skipped, never unpickled" for name in skipped]
-    if len(adjacency.data) and (adjacency.data != 1).any():
+    if options.edge_weight is None and len(adjacency.data) and (adjacency.data != 1).any():
         notes.append("the adjacency holds weights other than 1: edge weights are ignored")
     if "class_names" in arrays:
         notes.append("classes in order: " + ", ".join(str(name) for name in arrays["class_names"].reshape(-1)))

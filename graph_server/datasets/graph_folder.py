@@ -1,7 +1,8 @@
 """A graph folder, NAME.dorylus/, as `dorylus convert` writes it: the graph as it was prepared for training.
 
 Vertices come in the user's order, under the user's ids and labels. Direction, missing values and normalisation were
-decided when it was written; features are read as they are. Every file is checked against the manifest's hash.
+decided when it was written, and weights of edges are part of it; features are read as they are. Every file is checked
+against the manifest's hash.
 
 A training that asks for nothing else maps the folder itself and reads none of this.
 """
@@ -17,12 +18,15 @@ from common.job_spec import DatasetSpec
 from graph_server.graph.csr import validate
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.manifest import FILE_NAME, Manifest
+from graph_server.ingest.edge_weights import checked_weights, no_such_weights
 from graph_server.ingest.masks import BITS
 from graph_server.ingest.memory import check_num_nodes
-from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
+from graph_server.ingest.raw_graph import MASK_NAMES, Array, EdgeWeights, RawGraph, ReaderDefaults, damaged
 
 LOOKS_FOR = f"graph folder: a folder with {FILE_NAME} and intervals/, written by dorylus convert"
 DEFAULTS: ReaderDefaults = {}
+WEIGHTS = "weights"
+"""What `edge_weight` may call them."""
 
 
 class _Block(NamedTuple):
@@ -35,6 +39,7 @@ class _Block(NamedTuple):
     features: Array
     labels: Array
     masks: Array
+    weights: Array | None
 
 
 def detect(path: Path) -> bool:
@@ -47,14 +52,14 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     try:
         folder = GraphFolder.open(path, verify=True)
         check_num_nodes(folder.manifest.num_nodes, path)
-        return _read(folder)
+        return _read(folder, options)
     except DatasetError:
         raise
     except Exception as error:  # the manifest is a text that anybody may have changed
         raise damaged(path, error) from error
 
 
-def _read(folder: GraphFolder) -> RawGraph:
+def _read(folder: GraphFolder, options: DatasetSpec) -> RawGraph:
     manifest, order = folder.manifest, np.asarray(folder.cut.order)
     num_nodes = manifest.num_nodes
     _need(np.array_equal(np.sort(order), np.arange(num_nodes)), "order.npy is no permutation of the vertices")
@@ -69,10 +74,12 @@ def _read(folder: GraphFolder) -> RawGraph:
     node_ids = np.empty_like(ids)
     node_ids[order] = ids
     ends: list[tuple[Array, Array]] = []
+    weights: list[Array] = []
     for block in _blocks(folder):
         rows = order[block.first : block.last]
         features[rows], truth[rows], masks[rows] = block.features, block.labels, block.masks
         ends.append((order[block.sources], order[block.targets]))
+        weights += [] if block.weights is None else [block.weights]
     sources, targets = (np.concatenate([end[side] for end in ends]) for side in (0, 1))
     return RawGraph(
         format="graph_folder",
@@ -84,9 +91,20 @@ def _read(folder: GraphFolder) -> RawGraph:
         task=manifest.task,
         masks={name: masks & BITS[name] != 0 for name in MASK_NAMES},
         undirected=not manifest.directed,
+        weights=_weights(weights, folder, options.edge_weight),
         defaults=DEFAULTS,
         notes=(f"a graph folder of {manifest.name}: its policies were applied when it was written",),
     )
+
+
+def _weights(parts: list[Array], folder: GraphFolder, wanted: str | None) -> EdgeWeights | None:
+    """As they were written, whether `edge_weight` says so or not."""
+    if wanted not in (None, WEIGHTS) or (wanted and not parts):
+        raise no_such_weights(str(wanted), folder.path, (WEIGHTS,) * bool(parts))
+    if not parts:
+        return None
+    found = checked_weights(np.concatenate(parts), folder.path)
+    return found._replace(negative=str(folder.manifest.report.get("negative_weights", found.negative)))
 
 
 def _blocks(folder: GraphFolder) -> Iterator[_Block]:
@@ -100,7 +118,9 @@ def _blocks(folder: GraphFolder) -> Iterator[_Block]:
         _need(shapes == needed, f"interval {interval} has {shapes}")
         validate(arrays.indptr, arrays.sources, folder.manifest.num_nodes)
         targets = np.repeat(np.arange(first, last), np.diff(arrays.indptr))
-        yield _Block(first, last, targets, arrays.sources, arrays.features, arrays.labels, arrays.masks)
+        weights = folder.weights(interval)
+        _need(weights is None or weights.shape == arrays.sources.shape, f"interval {interval} has {weights}")
+        yield _Block(first, last, targets, *arrays[1:5], weights)
 
 
 def _no_labels(manifest: Manifest, num_rows: int | None = None) -> Array:

@@ -4,8 +4,9 @@
                       feature_data: [{domain: node, type, name, format: numpy, path}]
                       tasks: [{name, train_set | validation_set | test_set: [{type, data: [{name, format, path}]}]}]
 
-Edges are a text without header, or an array [2, E]. Of the tasks the first with labels of vertices is taken: its sets
-are the masks. Arrays in torch's format are refused. The files do not say whether edges go both ways.
+Edges are a text without header, or an array [2, E]; `edge_weight` names feature_data of the domain edge. Of the tasks
+the first with labels of vertices is taken: its sets are the masks. Arrays in torch's format are refused. The files do
+not say whether edges go both ways.
 
 Source: the documentation of DGL's OnDiskDataset.
 """
@@ -20,11 +21,13 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.edge_rows import row_edges
+from graph_server.ingest.edge_rows import row_table, weighted_edge_rows
 from graph_server.ingest.edge_text import ends_of_array
+from graph_server.ingest.edge_weights import no_such_weights, weight_array
 from graph_server.ingest.heterogeneous import Relation, pick_relation
 from graph_server.ingest.masks import listed_masks
 from graph_server.ingest.memory import check_num_nodes
+from graph_server.ingest.node_index import NodeIndex
 from graph_server.ingest.number_text import read_whole_numbers
 from graph_server.ingest.raw_graph import Array, RawGraph, ReaderDefaults, damaged
 from graph_server.ingest.yaml_files import holds_keys, named_file, read_yaml
@@ -106,23 +109,28 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     check_num_nodes(counts[0], file)
     edge_file = named_file(file, part.path)
     ends = _ends(edge_file, part.format)
-    sources, targets, notes = row_edges(edge_file, ends[0], ends[1], counts[0], drop=options.drop_unknown_edges)
+    weights = (
+        None if options.edge_weight is None else _weights(meta, part.type, options.edge_weight, len(ends[0]), file)
+    )
+    table = row_table(edge_file, ends[0], ends[1], weights)
+    edges = weighted_edge_rows([table], NodeIndex(np.arange(counts[0])), options.drop_unknown_edges)
     features, feature_notes = _features(meta, kind, counts[0], file)
     taught = _teach(meta.tasks or [], kind, counts[0], file)
     return RawGraph(
         format="graphbolt",
         node_ids=np.arange(counts[0], dtype=np.int64),
-        sources=sources,
-        targets=targets,
+        sources=edges.sources,
+        targets=edges.targets,
         features=features,
         labels=taught.labels,
         masks=taught.masks,
         defaults=DEFAULTS,
-        notes=(*notes, *feature_notes, *taught.notes),
+        notes=(*edges.notes, *feature_notes, *taught.notes),
         why_no_features=f"{META} names no feature_data for vertices",
         why_no_labels=f"{META} names no task with labels of vertices",
         edge_type=None if kind is None else str(relation),
         node_type=kind,
+        weights=edges.weights,
     )
 
 
@@ -168,6 +176,16 @@ def _features(meta: _Meta, kind: str | None, num_nodes: int, file: Path) -> tupl
     return features.reshape(num_nodes, -1), (note,) * bool(others)
 
 
+def _weights(meta: _Meta, kind: str | None, wanted: str, num_edges: int, file: Path) -> Array:
+    """[E] of the feature of edges with this name."""
+    of_edges = [part for part in meta.feature_data or [] if part.domain == "edge" and part.type == kind]
+    names = [part.name for part in of_edges]
+    if wanted not in names:
+        raise no_such_weights(wanted, file, names)
+    part = of_edges[names.index(wanted)]
+    return weight_array(_array(part, file), wanted, file.parent / part.path, num_edges=num_edges, names=names)
+
+
 def _teach(tasks: Sequence[_Task], kind: str | None, num_nodes: int, file: Path) -> _Taught:
     """Labels and masks of the first task that has labels of vertices."""
     for task in tasks:
@@ -196,7 +214,7 @@ def _seeds_and_labels(parts: Sequence[_Part], kind: str | None, file: Path) -> t
         rows, labels = _array(seeds, file), _array(data["labels"], file)
         if rows.ndim != 1:
             continue
-        if rows.dtype.kind not in "iu" or labels.dtype.kind not in "biuf" or len(labels) != len(rows):
+        if rows.dtype.kind not in "iu" or labels.dtype.kind not in "biuf" or labels.shape[:1] != rows.shape:
             shapes = f"{rows.dtype} of shape {rows.shape} and {labels.dtype} of shape {labels.shape}"
             raise damaged(file.parent / seeds.path, f"seeds and labels are {shapes}")
         return rows, labels[:, 0] if labels.shape[1:] == (1,) else labels

@@ -18,9 +18,10 @@ import scipy.sparse
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.adjacency import weight_notes
+from graph_server.ingest.adjacency import matrix_weights, weight_notes
 from graph_server.ingest.archives import load_npz, load_objects, member_names
 from graph_server.ingest.raw_graph import Array, RawGraph, ReaderDefaults, damaged
+from graph_server.ingest.sparse import as_dense
 
 LOOKS_FOR = "GraphData: one .npz with adj_matrix, node_attr and node_label"
 DEFAULTS: ReaderDefaults = {}
@@ -34,7 +35,7 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
-    """`options.allow_pickle` is needed for all but plain arrays."""
+    """`options.allow_pickle` is needed for all but plain arrays; `edge_weight: data` takes the entries as weights."""
     parts: dict[str, Any]
     parts, objects = load_npz(path, only=PARTS)
     if objects and not options.allow_pickle:
@@ -56,10 +57,11 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         sources=np.repeat(np.arange(num_nodes, dtype=np.int64), np.diff(matrix.indptr)),
         targets=matrix.indices.astype(np.int64),
         features=features,
-        labels=labels if labels is None or isinstance(labels, np.ndarray) else np.asarray(labels.toarray()),
+        labels=labels if labels is None or isinstance(labels, np.ndarray) else as_dense(labels, "node_label", path),
         usual_normalization="row",
         defaults=DEFAULTS,
-        notes=weight_notes(matrix.data, path),
+        weights=matrix_weights(matrix.data, options.edge_weight, path, matrix.nnz),
+        notes=weight_notes(matrix.data, path) if options.edge_weight is None else (),
         why_no_features=f"{path.name} has no node_attr" if features is None else "",
         why_no_labels=f"{path.name} has no node_label" if labels is None else "",
     )

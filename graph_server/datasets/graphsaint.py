@@ -39,8 +39,8 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
-    """The split comes with the files; `options` changes nothing here."""
-    adjacency = load_adjacency(path / "adj_full.npz")
+    """The split comes with the files; of `options` only `edge_weight`, `data`, changes something."""
+    adjacency = load_adjacency(path / "adj_full.npz", options.edge_weight)
     num_nodes = adjacency.num_nodes
     labels, label_notes = _labels(path / "class_map.json", num_nodes)
     features = _features(path / "feats.npy", num_nodes)
@@ -49,6 +49,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         node_ids=np.arange(num_nodes, dtype=np.int64),
         sources=adjacency.sources,
         targets=adjacency.targets,
+        weights=adjacency.weights,
         features=features,
         labels=labels,
         masks=_masks(path / "role.json", num_nodes),

@@ -52,8 +52,8 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     content, cites = (stems[0].with_name(f"{stems[0].name}.{ending}") for ending in ("content", "cites"))
     table = _content(content)
     lines = np.arange(1, table.num_rows + 1)
-    ids = parse_ids(text_values(table.column(0)).tolist(), lines.tolist(), content)
-    index = unique_index(ids, lines, content)
+    ids = parse_ids(text_values(table.column(0), f"{content}: ids").tolist(), lines.tolist(), content)
+    index = unique_index(ids, lines, content, negative=options.negative_ids)
     edges = read_edges(cites, as_text=index.is_text)
     turned = replace(edges, sources=edges.targets, targets=edges.sources)
     sources, targets, notes = edge_rows([turned], index, options.drop_unknown_edges)
@@ -63,7 +63,7 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         sources=sources,
         targets=targets,
         features=np.column_stack([column.to_numpy() for column in table.columns[1:-1]]),
-        labels=text_values(table.column(table.num_columns - 1)),
+        labels=text_values(table.column(table.num_columns - 1), f"{content}: labels"),
         edges_are_a_set=True,
         usual_normalization="row",
         defaults=DEFAULTS,

@@ -5,8 +5,9 @@
     rows columns entries
     1 2 0.5
 
-Symmetric files store one triangle: their edges go both ways. Of a general file the direction is asked. Values are
-reported and not used. Dense (`array`) and non-square matrices are refused.
+Symmetric files store one triangle: their edges go both ways. Of a general file the direction is asked. Real values are
+weights where `edge_weight: value` says so, else reported and not used. Dense (`array`) and non-square matrices are
+refused.
 
 Source: Boisvert, Pozo, Remington 1996 (NISTIR 5935).
 """
@@ -20,6 +21,7 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.edge_text import EdgeTable, read_edges_below
+from graph_server.ingest.edge_weights import checked_weights, no_such_weights
 from graph_server.ingest.memory import check_num_nodes
 from graph_server.ingest.raw_graph import Array, RawGraph, ReaderDefaults
 from graph_server.ingest.text import Line, is_comment_or_blank, line_error, read_head
@@ -30,6 +32,8 @@ DEFAULTS: ReaderDefaults = {}
 MARK = b"%%MatrixMarket"
 FIELDS = {"real": 3, "integer": 3, "complex": 4, "pattern": 2}
 """How many columns an entry has."""
+VALUE = "value"
+"""The name of the third, as `edge_weight` calls it."""
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _HEAD_BYTES = 1 << 20
 
@@ -38,7 +42,7 @@ class _Header(NamedTuple):
     num_nodes: int
     num_entries: int
     width: int
-    symmetric: bool
+    symmetry: str
     sizes: Line
 
 
@@ -51,9 +55,10 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, options: DatasetSpec) -> RawGraph:
-    """There are no features and no labels in such a file; `options` changes nothing here."""
+    """There are no features and no labels in such a file; of `options` only `edge_weight` changes something."""
     header = _header(path)
-    entries = read_edges_below(path, header.sizes.number, header.width)
+    weight = None if options.edge_weight is None else _weight_column(options.edge_weight, header, path)
+    entries = read_edges_below(path, header.sizes.number, header.width, weight)
     sources, targets = _rows(entries, header)
     return RawGraph(
         format="matrix_market",
@@ -62,17 +67,32 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         targets=targets,
         features=None,
         labels=None,
-        undirected=True if header.symmetric else None,
+        undirected=None if header.symmetry == "general" else True,
         defaults=DEFAULTS,
-        notes=(f"{path.name}: entries have values: reported and not used",) * (header.width > 2),
+        notes=(f"{path.name}: entries have values: reported and not used",) * (header.width > 2 and weight is None),
         why_no_features=f"{path.name} is a matrix alone: it has no features and no labels",
         why_no_labels=f"{path.name} is a matrix alone: it has no features and no labels",
+        weights=None
+        if entries.weights is None
+        else checked_weights(entries.weights, path, lines=entries.lines, unit="line"),
     )
+
+
+def _weight_column(wanted: str, header: _Header, path: Path) -> int:
+    if wanted != VALUE or header.width != FIELDS["real"]:
+        raise no_such_weights(wanted, path, (VALUE,) * (header.width == FIELDS["real"]))
+    if header.symmetry == "skew-symmetric":
+        raise DatasetError(
+            what=f"{path} is skew-symmetric, and dataset.edge_weight: {wanted}",
+            why="each edge would weigh the opposite of its reverse, which is not in the file",
+            fix="write it as a general matrix, with both directions",
+        )
+    return 2
 
 
 def _header(path: Path) -> _Header:
     lines = read_head(path, _HEAD_BYTES).splitlines()
-    width, symmetric = _kind(path, lines[0].decode("utf-8", "replace"))
+    width, symmetry = _kind(path, lines[0].decode("utf-8", "replace"))
     number = next((number for number, line in enumerate(lines[1:], 2) if not is_comment_or_blank(line)), 0)
     if not number:
         raise line_error(path, len(lines), "", "ends before the line of sizes")
@@ -88,10 +108,10 @@ def _header(path: Path) -> _Header:
             fix="give a square matrix",
         )
     check_num_nodes(rows, f"{path}:{number}")
-    return _Header(rows, num_entries, width, symmetric, Line(number, tuple(fields), text))
+    return _Header(rows, num_entries, width, symmetry, Line(number, tuple(fields), text))
 
 
-def _kind(path: Path, first: str) -> tuple[int, bool]:
+def _kind(path: Path, first: str) -> tuple[int, str]:
     words = first.lower().split()
     known = ({"matrix"}, {"coordinate", "array"}, set(FIELDS), set(SYMMETRIES))
     unknown = [word for word, words_known in zip(words[1:], known, strict=False) if word not in words_known]
@@ -107,7 +127,7 @@ def _kind(path: Path, first: str) -> tuple[int, bool]:
         )
     if words[4] == "hermitian" and words[3] != "complex":
         raise line_error(path, 1, first, f"is hermitian and {words[3]}", "write symmetric; only complex is hermitian")
-    return FIELDS[words[3]], words[4] != "general"
+    return FIELDS[words[3]], words[4]
 
 
 def _rows(entries: EdgeTable, header: _Header) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@
         node-feat/<kind>/node-feat.csv.gz  node-label/<kind>/node-label.csv.gz  num-node-dict.csv.gz
 
 Products and proteins store each pair once; arxiv, mag and papers100M are directed. A label that is NaN is missing.
+Features of edges (raw/edge-feat.csv.gz, edge_feat) are weights by `edge_weight: edge_feat`; `edge_feat:3` is the third.
 Folders of many graphs (`ogbg`) are refused.
 
 Source: Hu et al. 2020 (arXiv:2005.00687), and the reader of its repository.
@@ -21,10 +22,12 @@ import numpy as np
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.ingest.archives import load_npz, member_names
-from graph_server.ingest.edge_rows import row_edges
+from graph_server.ingest.edge_rows import row_table, weighted_edge_rows
+from graph_server.ingest.edge_weights import no_such_weights
 from graph_server.ingest.heterogeneous import Relation, pick_relation
 from graph_server.ingest.masks import listed_masks
 from graph_server.ingest.memory import check_num_nodes
+from graph_server.ingest.node_index import NodeIndex
 from graph_server.ingest.number_text import read_numbers, read_whole_numbers
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph, ReaderDefaults, damaged
 from graph_server.ingest.text import lines_of, read_text_bytes
@@ -35,6 +38,7 @@ DEFAULTS: ReaderDefaults = {}
 UNDIRECTED = {"products": True, "proteins": True, "arxiv": False, "mag": False, "papers100m": False}
 """Whether the edges are stored once per pair. Source: `add_inverse_edge` in the package's list of datasets."""
 
+EDGE_FEATURES = "edge_feat"
 _MARKS = ("num-node-list", "num-node-dict", "edge", "triplet-type-list")
 
 
@@ -51,8 +55,11 @@ class _Part(NamedTuple):
 
     @property
     def edges(self) -> Path:
+        return self.edge_table("edge")
+
+    def edge_table(self, stem: str) -> Path:
         raw = self.root / "raw"
-        return _table(raw / "relations" / "___".join(self.relation) if self.relation else raw, "edge")
+        return _table(raw / "relations" / "___".join(self.relation) if self.relation else raw, stem)
 
 
 def detect(path: Path) -> bool:
@@ -71,21 +78,24 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
     binary = (root / "raw" / "data.npz").is_file()
     file, ends, num_nodes, features = _binary(root) if binary else _text(part)
     check_num_nodes(num_nodes, root)
-    sources, targets, notes = row_edges(file, ends[0], ends[1], num_nodes, drop=options.drop_unknown_edges)
+    weights = None if options.edge_weight is None else _weights(part, options.edge_weight, len(ends[0]))
+    table = row_table(file, ends[0], ends[1], weights)
+    edges = weighted_edge_rows([table], NodeIndex(np.arange(num_nodes)), options.drop_unknown_edges)
     labels = _labels(part, num_nodes)
     masks, split_note = _masks(part, num_nodes)
     name = root.resolve().name.lower().replace("-", "_").removeprefix("ogbn_")
     return RawGraph(
         format="ogb",
         node_ids=np.arange(num_nodes, dtype=np.int64),
-        sources=sources,
-        targets=targets,
+        sources=edges.sources,
+        targets=edges.targets,
+        weights=edges.weights,
         features=features,
         labels=labels,
         masks=masks,
         undirected=UNDIRECTED.get(name),
         defaults=DEFAULTS,
-        notes=(*notes, split_note, *_unused(root)),
+        notes=(*edges.notes, split_note, *_unused(root, weights is not None)),
         why_no_features=f"{root} has no raw/node-feat.csv.gz" if features is None else "",
         why_no_labels=f"{root} has no raw/node-label.csv.gz" if labels is None else "",
         edge_type=str(part.relation) if part.relation else None,
@@ -106,7 +116,7 @@ def _table(folder: Path, stem: str) -> Path:
 def _refuse_many_graphs(root: Path) -> None:
     sizes = _table(root / "raw", "num-node-list")
     num_graphs = len(read_whole_numbers(sizes)) if sizes.is_file() else 1
-    if num_graphs != 1 or _table(root / "raw", "graph-label").is_file():
+    if num_graphs > 1 or _table(root / "raw", "graph-label").is_file():
         raise DatasetError(
             what=f"{root} holds {num_graphs} graphs, each with a label of its own (a graph-level dataset)",
             why="a job here classifies the vertices of one graph",
@@ -154,7 +164,7 @@ def _refuse_missing(part: _Part) -> None:
 def _num_nodes(part: _Part, matrix: Array | None) -> int:
     raw, kind = part.root / "raw", part.relation.source if part.relation else ""
     if not kind and (listed := _table(raw, "num-node-list")).is_file():
-        return int(read_whole_numbers(listed)[0, 0])
+        return _number(listed)
     if kind and (listed := _table(raw, "num-node-dict")).is_file():
         lines = list(lines_of(read_text_bytes(listed), listed))
         counts = dict(zip(lines[0].fields, lines[1].fields, strict=False)) if len(lines) == 2 else {}
@@ -172,9 +182,16 @@ def _num_nodes(part: _Part, matrix: Array | None) -> int:
 
 def _check_counts(part: _Part, num_edges: int, num_nodes: int) -> None:
     listed = _table(part.edges.parent, "num-edge-list")
-    announced = int(read_whole_numbers(listed)[0, 0]) if listed.is_file() else num_edges
+    announced = _number(listed) if listed.is_file() else num_edges
     if announced != num_edges:
         raise damaged(part.edges, f"it holds {num_edges} edges, and {listed.name} announces {announced}")
+
+
+def _number(file: Path) -> int:
+    numbers = read_whole_numbers(file)
+    if not numbers.size:
+        raise damaged(file, "it is empty; needed: one whole number")
+    return int(numbers[0, 0])
 
 
 def _check_rows(path: Path, rows: Array, num_nodes: int) -> None:
@@ -236,8 +253,29 @@ def _masks(part: _Part, num_nodes: int) -> tuple[dict[str, Array] | None, str]:
     return listed_masks(lists, num_nodes, place), f"split: {schemes[0].name}"
 
 
-def _unused(root: Path) -> list[str]:
+def _weights(part: _Part, wanted: str, num_edges: int) -> Array:
+    """[E]: the column of the edges' features that is named, counted from 1."""
+    packed, text = part.root / "raw" / "data.npz", part.edge_table("edge-feat")
+    if packed.is_file():
+        file, rows = packed, load_npz(packed, only=(EDGE_FEATURES,))[0].get(EDGE_FEATURES)
+    else:
+        file, rows = text, read_numbers(text) if text.is_file() else None
+    if rows is None:
+        raise no_such_weights(wanted, part.root, ())
+    if rows.ndim not in (1, 2) or len(rows) != num_edges or rows.dtype.kind not in "biuf":
+        raise damaged(file, f"it has shape {rows.shape} for {num_edges} edges")
+    columns = rows.reshape(num_edges, -1).T
+    names = [f"{EDGE_FEATURES}:{number}" for number in range(1, len(columns) + 1)]
+    names = [EDGE_FEATURES] if len(columns) == 1 else names
+    if wanted not in names:
+        raise no_such_weights(wanted, file, names)
+    chosen: Array = columns[names.index(wanted)]
+    return chosen
+
+
+def _unused(root: Path, is_weighted: bool) -> list[str]:
     used = (*_MARKS, "node-feat", "node-label", "num-edge-list", "nodetype-has-label", "nodetype-has-split")
+    used += ("edge-feat",) * is_weighted
     names = sorted(file.name for file in (root / "raw").iterdir() if file.name.endswith((".csv.gz", ".csv")))
     others = [name for name in names if name.split(".")[0] not in used]
     return [f"not used: raw/{', raw/'.join(others)}"] if others else []

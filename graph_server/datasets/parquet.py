@@ -1,6 +1,7 @@
 """Parquet: a table of vertices and a table of edges, each one file or many; or a table of edges alone.
 
-    edges       source and target (src/dst, from/to, sourceNodeId/targetNodeId, ...); type: relationshipType, etype
+    edges       source and target (src/dst, from/to, sourceNodeId/targetNodeId, ...); type: relationshipType, etype;
+                weights: the column that `edge_weight` names
     vertices    id, features, label, split: see the names in graph_server/ingest/node_table.py
 
 Which file is which is told by its columns, not by its name. Files below one folder are read in natural order. Of
@@ -18,15 +19,16 @@ import pyarrow.parquet
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.arrow_columns import column_names, decoded, id_values, is_text, plain_name
-from graph_server.ingest.edge_rows import edge_rows
+from graph_server.ingest.arrow_columns import column_names, damage_of, decoded, id_values, is_text, plain_name
+from graph_server.ingest.edge_rows import weighted_edge_rows
 from graph_server.ingest.edge_text import SOURCE_HEADERS, TARGET_HEADERS, EdgeTable
+from graph_server.ingest.edge_weights import ignored_columns, no_such_weights, weight_column
 from graph_server.ingest.heterogeneous import pick_kind
 from graph_server.ingest.node_index import NodeIndex, unique_index
 from graph_server.ingest.node_table import NodeTable, read_node_table
 from graph_server.ingest.parquet_facts import ParquetFacts, read_facts
 from graph_server.ingest.part_files import natural_order
-from graph_server.ingest.raw_graph import RawGraph, ReaderDefaults, damaged
+from graph_server.ingest.raw_graph import RawGraph, ReaderDefaults
 from graph_server.ingest.vertex_rows import index_of_ends
 
 LOOKS_FOR = "Parquet: a file with source and target columns, or a folder with it and a file of vertices"
@@ -45,6 +47,7 @@ class _Ends(NamedTuple):
     target: str
     type: str | None
     others: tuple[str, ...]
+    weight: str | None = None
 
 
 def detect(path: Path) -> bool:
@@ -66,16 +69,17 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
             fix=f"name them {SOURCE_HEADERS[0]} and {TARGET_HEADERS[0]}",
         )
     nodes = _nodes([file for file in files if ends[file] is None], options)
-    tables, edge_type, notes = _edges(edge_files, options.edge_type)
-    index = index_of_ends(tables) if nodes is None else _index(nodes, files)
-    sources, targets, edge_notes = edge_rows(tables, index, options.drop_unknown_edges)
+    tables, edge_type, notes = _edges(edge_files, options)
+    negative = options.negative_ids
+    index = index_of_ends(tables, negative=negative) if nodes is None else _index(nodes, files, negative)
+    edges = weighted_edge_rows(tables, index, options.drop_unknown_edges)
     alone = f"{path.name} holds edges alone: it has no table of vertices"
     facts = _facts(edge_files)
     return RawGraph(
         format="parquet",
         node_ids=index.node_ids,
-        sources=sources,
-        targets=targets,
+        sources=edges.sources,
+        targets=edges.targets,
         features=None if nodes is None else nodes.features,
         labels=None if nodes is None else nodes.labels,
         masks=None if nodes is None else nodes.masks,
@@ -84,11 +88,12 @@ def read(path: Path, options: DatasetSpec) -> RawGraph:
         usual_normalization=facts.usual_normalization,
         task=facts.task,
         defaults=DEFAULTS,
-        notes=(*notes, *edge_notes, *(() if nodes is None else nodes.notes)),
+        notes=(*notes, *edges.notes, *(() if nodes is None else nodes.notes)),
         why_no_features=alone if nodes is None else "the table of vertices has no columns of numbers or lists",
         why_no_labels=alone if nodes is None else "the table of vertices has no column named label, y or class",
         edge_type=edge_type,
         node_type=None if nodes is None else nodes.kind,
+        weights=edges.weights,
     )
 
 
@@ -107,10 +112,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _schema(file: Path) -> pyarrow.Schema:
-    try:
+    with damage_of(file):
         schema = pyarrow.parquet.read_schema(file)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise damaged(file, error) from error
     column_names(schema, file)
     return schema
 
@@ -134,14 +137,12 @@ def _ends(schema: pyarrow.Schema) -> _Ends | None:
 
 def _table(files: Sequence[Path], columns: Sequence[str] | None = None) -> pyarrow.Table:
     """Rows of all files, in order. `ParquetFile`, not a data set: names of folders are no columns."""
-    try:
+    with damage_of(files[0].parent if len(files) > 1 else files[0]):
         parts = []
         for file in files:
             with pyarrow.parquet.ParquetFile(file) as part:
                 parts.append(part.read(columns=columns))
         return pyarrow.concat_tables(parts)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise damaged(files[0].parent if len(files) > 1 else files[0], error) from error
 
 
 def _nodes(files: Sequence[Path], options: DatasetSpec) -> NodeTable | None:
@@ -151,27 +152,36 @@ def _nodes(files: Sequence[Path], options: DatasetSpec) -> NodeTable | None:
     return read_node_table(_table(files), where, node_type=options.node_type)
 
 
-def _index(nodes: NodeTable, files: Sequence[Path]) -> NodeIndex:
+def _index(nodes: NodeTable, files: Sequence[Path], negative: bool) -> NodeIndex:
     ids = np.arange(nodes.num_nodes, dtype=np.int64) if nodes.ids is None else nodes.ids
-    return unique_index(ids, nodes.lines, files[0].parent, unit="row")
+    return unique_index(ids, nodes.lines, files[0].parent, unit="row", negative=negative)
 
 
-def _edges(files: Sequence[Path], wanted: str | None) -> tuple[list[EdgeTable], str | None, tuple[str, ...]]:
+def _edges(files: Sequence[Path], options: DatasetSpec) -> tuple[list[EdgeTable], str | None, tuple[str, ...]]:
     types: set[str] = set()
     tables: list[tuple[Path, _Ends, pyarrow.Table]] = []
     for file in files:
         ends = _ends(_schema(file))
         assert ends is not None, "only files of edges come here"
-        table = _table([file], [name for name in ends[:3] if name])
+        ends = _weighted(ends, options.edge_weight, file)
+        table = _table([file], [name for name in (*ends[:3], ends.weight) if name])
         if ends.type and not is_text(decoded(table.column(ends.type))):
             ends = ends._replace(type=None, others=(*ends.others, ends.type))
         if ends.type:
             types |= {str(kind) for kind in decoded(table.column(ends.type)).unique().to_pylist()}
         tables.append((file, ends, table))
-    chosen = pick_kind("edge_type", sorted(types), wanted, files[0]) if types else None
+    chosen = pick_kind("edge_type", sorted(types), options.edge_type, files[0]) if types else None
     others = tables[0][1].others
-    note = f"{files[0].name}: columns {', '.join(others)} ignored; edges have no weights here"
+    note = f"{files[0].name}: {ignored_columns(others, options.edge_weight is not None)}"
     return [_ends_of(file, ends, table, chosen) for file, ends, table in tables], chosen, (note,) * bool(others)
+
+
+def _weighted(ends: _Ends, weight: str | None, file: Path) -> _Ends:
+    if weight is None:
+        return ends
+    if weight not in ends.others:
+        raise no_such_weights(weight, file, ends.others)
+    return ends._replace(weight=weight, others=tuple(name for name in ends.others if name != weight))
 
 
 def _ends_of(file: Path, ends: _Ends, table: pyarrow.Table, chosen: str | None) -> EdgeTable:
@@ -180,7 +190,8 @@ def _ends_of(file: Path, ends: _Ends, table: pyarrow.Table, chosen: str | None) 
         keep = pyarrow.compute.equal(decoded(table.column(ends.type)).fill_null("None"), chosen)
         table, rows = table.filter(keep), rows[keep.to_numpy()]
     source, target = (id_values(decoded(table.column(name)), name, file) for name in ends[:2])
-    return EdgeTable(file, source, target, rows, unit="row")
+    weights = None if ends.weight is None else weight_column(table, ends.weight, file)
+    return EdgeTable(file, source, target, rows, unit="row", weights=weights)
 
 
 def example(folder: Path) -> Path:

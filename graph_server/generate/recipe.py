@@ -2,6 +2,8 @@
 
     blocks   a degree-corrected stochastic block model: block v mod num_blocks, label block mod num_classes; most edges
              stay in their block, and within one the first vertices have most of them
+    ring     the same, and edges that leave their block lead to the next one: of any cut into few intervals, an interval
+             reads itself and its two neighbours
     rmat     R-MAT: the halves of the numbers, and halves of these, keep most edges to themselves; label v · C div V
 
 Nothing is held for a vertex, and a piece of vertices or edges is drawn from (seed, which piece) alone: the same recipe
@@ -28,16 +30,18 @@ _EDGES, _NOISE, _CENTROIDS = range(3)
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """num_edges: drawn, each in one direction; repeats among them count once when the graph is read. signal: how far
-    the features of the labels lie apart, in deviations of the noise. inside: of blocks, the share of edges that stay in
-    their block."""
+    the features of the labels lie apart, in deviations of the noise. inside: of blocks and rings, the share of edges
+    that stay in their block. train, valid: shares of the vertices, by chance; all others are test."""
 
-    kind: Literal["blocks", "rmat"]
+    kind: Literal["blocks", "ring", "rmat"]
     num_vertices: int
     num_edges: int
     num_classes: int = 16
     num_features: int = 64
     num_blocks: int | None = None
     inside: float = 0.8
+    train: float = 0.6
+    valid: float = 0.2
     signal: float = 0.5
     seed: int = 0
 
@@ -55,8 +59,17 @@ class Recipe:
                 raise SpecError(f"{name} = {getattr(self, name)}", why=f"it is at least {lowest}", fix="raise it")
         if self.num_vertices >= 2**40:
             raise SpecError(f"num_vertices = {self.num_vertices}", why="numbers have up to 40 bits", fix="lower it")
-        if not 0 <= self.inside <= 1:
-            raise SpecError(f"inside = {self.inside:g}", why="it is a share", fix="give a number from 0 to 1")
+        for name in ("inside", "train", "valid"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SpecError(
+                    f"{name} = {getattr(self, name):g}", why="it is a share", fix="give a number from 0 to 1"
+                )
+        if self.train + self.valid > 1:
+            raise SpecError(
+                f"train = {self.train:g} and valid = {self.valid:g}",
+                why="a vertex is in one of them, or in neither",
+                fix="lower one: together they are at most 1",
+            )
         if self.num_classes > self.num_vertices:
             raise SpecError(
                 f"num_classes = {self.num_classes} for {self.num_vertices} vertices",
@@ -75,17 +88,17 @@ def pieces(count: int) -> Iterator[tuple[int, int, int]]:
 
 
 def labels_of(recipe: Recipe, vertices: Ints) -> Ints:
-    if recipe.kind == "blocks":
+    if recipe.kind != "rmat":
         return vertices % recipe.blocks % recipe.num_classes
     return vertices * recipe.num_classes // recipe.num_vertices
 
 
 def masks_of(recipe: Recipe, vertices: Ints) -> npt.NDArray[np.uint8]:
-    """By chance: three fifths train, one fifth chooses, one fifth judges. The first vertex trains in any case."""
+    """The first vertex trains in any case."""
     start = splitmix64(np.array([recipe.seed], np.uint64))
-    fifth = splitmix64(start ^ vertices.astype(np.uint64)) % np.uint64(5)
-    masks = np.array([TRAIN, TRAIN, TRAIN, VALID, TEST], np.uint8)[fifth.astype(np.int64)]
-    return np.where(vertices == 0, np.uint8(TRAIN), masks)
+    chance = splitmix64(start ^ vertices.astype(np.uint64)) / 2.0**64
+    masks = np.select([chance < recipe.train, chance < recipe.train + recipe.valid], [TRAIN, VALID], TEST)
+    return np.where(vertices == 0, TRAIN, masks).astype(np.uint8)
 
 
 def features_of(recipe: Recipe, number: int, first: int, last: int) -> npt.NDArray[np.float32]:
@@ -100,13 +113,15 @@ def features_of(recipe: Recipe, number: int, first: int, last: int) -> npt.NDArr
 def edges_of(recipe: Recipe, number: int, count: int) -> tuple[Ints, Ints]:
     """(sources, targets) of a piece; a vertex has an edge to itself only where its block has no other."""
     random = recipe.random(_EDGES, number)
-    return (_block_edges if recipe.kind == "blocks" else _rmat_edges)(recipe, random, count)
+    return (_rmat_edges if recipe.kind == "rmat" else _block_edges)(recipe, random, count)
 
 
 def _block_edges(recipe: Recipe, random: np.random.Generator, count: int) -> tuple[Ints, Ints]:
     blocks = recipe.blocks
     of_source = random.integers(blocks, size=count)
-    of_target = np.where(random.random(count) < recipe.inside, of_source, random.integers(blocks, size=count))
+    stays = random.random(count) < recipe.inside
+    beyond = (of_source + 1) % blocks if recipe.kind == "ring" else random.integers(blocks, size=count)
+    of_target = np.where(stays, of_source, beyond)
     sources, targets = (_in_block(recipe, block, random.random(count)) for block in (of_source, of_target))
     beside = np.where(targets + blocks < recipe.num_vertices, targets + blocks, targets % blocks)
     return sources, np.where(sources == targets, beside, targets)

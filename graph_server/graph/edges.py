@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from graph_server.graph.csr import Csr, Indices, Ints, index_dtype, offsets
+from graph_server.graph.csr import Csr, Indices, Ints, Weights, index_dtype, offsets
 from graph_server.graph.partition_book import PartitionBook
 
 
@@ -27,6 +27,7 @@ class Edges:
                   within the interval, ascending; only peers that hold some
     feeds         own interval -> the intervals whose rows it reads, ascending; itself among them if it reads its own
     table_ids     [own + G] int64: relabelled id of each row of the table
+    weights       [nnz] float32, beside `columns`; None where every edge counts the same
     """
 
     indptr: Ints
@@ -36,6 +37,7 @@ class Edges:
     sends: dict[int, dict[int, Ints]]
     feeds: dict[int, tuple[int, ...]]
     table_ids: Ints
+    weights: Weights | None = None
 
     @property
     def num_rows(self) -> int:
@@ -59,6 +61,7 @@ class Local(NamedTuple):
     columns: Indices
     ghosts: Ints
     table_ids: Ints
+    weights: Weights | None
 
 
 def localise(csr: Csr, book: PartitionBook, *, server: int) -> Local:
@@ -72,7 +75,7 @@ def localise(csr: Csr, book: PartitionBook, *, server: int) -> Local:
     # A look-up table is linear where a search would cost log(table) per edge; it lives for this call only.
     row_of = np.empty(book.num_nodes, index_dtype(len(table_ids)))
     row_of[table_ids] = np.arange(len(table_ids))
-    return Local(csr.indptr, row_of[csr.indices], ghosts, table_ids)
+    return Local(csr.indptr, row_of[csr.indices], ghosts, table_ids, csr.weights)
 
 
 def make_edges(read: Local, reverse: Local, book: PartitionBook, *, server: int) -> Edges:
@@ -92,6 +95,7 @@ def make_edges(read: Local, reverse: Local, book: PartitionBook, *, server: int)
         sends={interval: _sends(reverse, place, owner_of_reader, server) for interval, place in rows.items()},
         feeds={interval: _feeds(read, place, interval_of_row, book.num_intervals) for interval, place in rows.items()},
         table_ids=read.table_ids,
+        weights=read.weights,
     )
 
 

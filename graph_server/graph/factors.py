@@ -1,6 +1,7 @@
 """The factors of a WeightedSum, split over the two ends of an edge: what a vertex's row is multiplied by.
 
-With d = in-degree with multiplicity, self loops included where the Gather adds them; d = 0 has factor 0.
+With d = in-degree with multiplicity, or the sum of the in-edges' weights; self loops included where the Gather adds
+them, with weight 1; d = 0 has factor 0.
 """
 
 from typing import Any, NamedTuple
@@ -23,8 +24,8 @@ def factors(gather: Gather, in_degree: Array, add_loop: Array, dtype: Any) -> Fa
     ones = np.ones(len(degree), dtype)
     if not isinstance(gather, WeightedSum) or gather.norm == "sum":
         return Factors(ones[:, None], ones[:, None])
-    at_least_one = np.maximum(degree, 1).astype(np.float64)
+    divisor = np.where(degree > 0, degree, 1).astype(np.float64)
     # Root and quotient are rounded exactly on every CPU, a power is not.
-    inverse = 1.0 / (np.sqrt(at_least_one) if gather.norm == "sym" else at_least_one)
+    inverse = 1.0 / (np.sqrt(divisor) if gather.norm == "sym" else divisor)
     scaled = np.where(degree > 0, inverse, 0.0).astype(dtype)
     return Factors(scaled[:, None] if gather.norm == "sym" else ones[:, None], scaled[:, None])

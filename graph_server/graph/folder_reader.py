@@ -2,13 +2,14 @@
 
 manifest.json  ids.npy or ids.json  order.npy  interval_edges.npy
 intervals/00017/{indptr, sources, features, labels, masks, loops}.npy
+intervals/00017/{weights, weight_sums}.npy      where edges have weights
 
 Every id is a global relabelled id, so the deal is not in it, and dealing again maps other folders. A folder is written
 beside its place, manifest last, and renamed into it: nobody ever sees half of one.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import file_digest
@@ -20,11 +21,12 @@ import numpy.typing as npt
 
 from common.errors import DatasetError
 from graph_server.graph import manifest as manifests
-from graph_server.graph.csr import Bools, Indices, Ints
+from graph_server.graph.csr import Bools, Indices, Ints, Weights
 from graph_server.graph.cut import Cut
 from graph_server.graph.manifest import Manifest
 
 SUFFIX = ".dorylus"
+INTERVAL_EDGES = "interval_edges.npy"
 
 
 class IntervalArrays(NamedTuple):
@@ -52,13 +54,13 @@ class GraphFolder:
     manifest: Manifest
 
     @classmethod
-    def open(cls, path: Path, *, verify: bool = False) -> "GraphFolder":
-        """Read the manifest and look at every file's size; with `verify` also at every byte.
+    def open(cls, path: Path, *, verify: bool = False, only: Collection[str] | None = None) -> "GraphFolder":
+        """Read the manifest and look at every file's size, or at that of some; with `verify` also at every byte.
 
         Raises DatasetError that names the file that is missing, of another size or (verify) changed.
         """
         folder = cls(Path(path), manifests.read(Path(path)))
-        for name, fault in folder._faults(verify=verify):
+        for name, fault in folder._faults(folder.manifest.files if only is None else only, verify=verify):
             raise DatasetError(
                 what=f"{folder.path / name} is damaged", why=fault, fix="delete the graph folder; it is built again"
             )
@@ -83,7 +85,7 @@ class GraphFolder:
     @property
     def interval_edges(self) -> Ints:
         """[I, I] int64: in-edges of interval i from interval j."""
-        return self._load("interval_edges.npy")
+        return self._load(INTERVAL_EDGES)
 
     @property
     def cut(self) -> Cut:
@@ -95,6 +97,14 @@ class GraphFolder:
         """One array of one interval, memory-mapped: a name of IntervalArrays."""
         return self._load(interval_file(interval, name))
 
+    def weights(self, interval: int) -> Weights | None:
+        """[edges] of an interval's in-edges, beside `sources`; memory-mapped. None: every edge counts the same."""
+        return self.array(interval, "weights") if self.manifest.weighted else None
+
+    def weight_sums(self, interval: int) -> npt.NDArray[np.float64]:
+        """[rows] of the weights of each vertex's in-edges; of a folder whose edges have weights."""
+        return self.array(interval, "weight_sums")
+
     def interval(self, interval: int) -> IntervalArrays:
         """All arrays of one interval. Each holds a file open: take few intervals at a time."""
         return IntervalArrays(*(self.array(interval, name) for name in IntervalArrays._fields))
@@ -103,9 +113,9 @@ class GraphFolder:
         loaded: npt.NDArray[Any] = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
         return loaded
 
-    def _faults(self, *, verify: bool) -> Iterator[tuple[str, str]]:
-        for name, entry in self.manifest.files.items():
-            file = self.path / name
+    def _faults(self, names: Iterable[str], *, verify: bool) -> Iterator[tuple[str, str]]:
+        for name in names:
+            entry, file = self.manifest.files[name], self.path / name
             size = _size(file)
             if size != entry.bytes:
                 yield name, f"it has {size} bytes, the manifest says {entry.bytes}" if size >= 0 else "it is not there"

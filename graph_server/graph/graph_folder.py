@@ -21,7 +21,7 @@ import numpy.typing as npt
 from common.errors import DatasetError
 from common.saga.tasks import Task
 from graph_server.graph import manifest as manifests
-from graph_server.graph.csr import Ints, has_self_loop
+from graph_server.graph.csr import Ints, Weights, has_self_loop, weight_sums
 from graph_server.graph.cut import Cut
 from graph_server.graph.deal import edges_from
 from graph_server.graph.folder_reader import SUFFIX, GraphFolder, interval_file
@@ -46,6 +46,8 @@ class GraphSource(Protocol):
     def sources(self) -> Ints: ...
     @property
     def targets(self) -> Ints: ...
+    @property
+    def weights(self) -> Weights | None: ...
     @property
     def directed(self) -> bool: ...
     @property
@@ -77,7 +79,7 @@ def write_graph_folder(dataset: GraphSource, cut: Cut, path: Path, *, edges: Rel
     growing = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
     growing.mkdir()
     try:
-        edges = edges or EdgesInMemory(dataset.sources, dataset.targets, cut)
+        edges = edges or EdgesInMemory(dataset.sources, dataset.targets, cut, dataset.weights)
         manifest = _fill(_Files(growing), dataset, cut, edges)
         _publish(growing, path, manifest)
     finally:
@@ -147,6 +149,8 @@ def _write_interval(files: _Files, interval: int, dataset: GraphSource, cut: Cut
         "masks": dataset.masks[rows].astype(np.uint8, copy=False),
         "loops": has_self_loop(block, first),
     }
+    if block.weights is not None:
+        arrays |= {"weights": block.weights, "weight_sums": weight_sums(block)}
     for name, values in arrays.items():
         files.array(interval_file(interval, name), values)
     return edges_from(block.indices, cut.bounds)
@@ -159,7 +163,7 @@ def _describe(files: _Files, dataset: GraphSource, cut: Cut, edges: RelabelledEd
     assert isinstance(report, dict)
     assert isinstance(class_values, list)
     return Manifest(
-        format_version=manifests.FORMAT_VERSION,
+        format_version=manifests.WEIGHTED_VERSION if edges.weighted else manifests.FORMAT_VERSION,
         name=dataset.name,
         num_nodes=len(cut.order),
         num_edges=edges.num_edges,

@@ -12,7 +12,8 @@ import numpy as np
 from common.errors import DatasetError
 from common.saga.tasks import Task
 
-FORMAT_VERSION = 1
+FORMAT_VERSION, WEIGHTED_VERSION = 1, 2
+"""Of a folder whose edges have weights: a program that would not read them must not open it."""
 FILE_NAME = "manifest.json"
 
 ClassValue = bool | int | float | str
@@ -33,7 +34,8 @@ class CutEntry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """`directed` is what the job spec made of the graph; `symmetric` is measured: in-edges equal out-edges."""
+    """`directed` is what the job spec made of the graph; `symmetric` is measured: in-edges equal out-edges, weights
+    included."""
 
     format_version: int
     name: str
@@ -54,6 +56,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, FileEntry]
     """Relative path -> its size and hash; the manifest itself is not among them."""
     task: Task = "multi_class"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+        return self.format_version == WEIGHTED_VERSION
 
 
 class _Head(msgspec.Struct):
@@ -96,7 +103,7 @@ def read(folder: Path) -> Manifest:
         ) from None
     try:
         version = msgspec.json.decode(raw, type=_Head).format_version
-        if version == FORMAT_VERSION:
+        if version in (FORMAT_VERSION, WEIGHTED_VERSION):
             return msgspec.json.decode(raw, type=Manifest)
     except msgspec.DecodeError as error:
         raise DatasetError(
@@ -104,6 +111,6 @@ def read(folder: Path) -> Manifest:
         ) from None
     raise DatasetError(
         what=f"{folder} has format_version {version}",
-        why=f"this program reads format_version {FORMAT_VERSION}",
+        why=f"this program reads format_version {FORMAT_VERSION} and {WEIGHTED_VERSION}",
         fix="cut the dataset again with this program",
     )

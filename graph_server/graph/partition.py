@@ -2,7 +2,7 @@
 
 Which intervals it owns comes from the partition book; the rest is derived here, at load: local columns, ghosts, whom
 to send which rows, and the out-edges. On a symmetric graph in-edges and out-edges are one object and of other graph
-servers' intervals only the degrees of ghosts are read; on a directed graph all intervals' sources are read once.
+servers' intervals only the degrees of ghosts are read; on a directed graph also the edges of those that read own rows.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graph_server.graph.csr import Bools, Csr, Indices, Ints, group, index_dtype, offsets, validate
+from graph_server.graph.csr import (
+    Bools,
+    Csr,
+    Indices,
+    Ints,
+    Weights,
+    damaged_edges,
+    group,
+    index_dtype,
+    offsets,
+    validate,
+)
 from graph_server.graph.deal import deal
 from graph_server.graph.edges import Edges, localise, make_edges, own_rows
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition_book import PartitionBook
+from graph_server.graph.share import readers_of
+
+Degrees = Ints | npt.NDArray[np.float64]
 
 
 def deal_folder(folder: GraphFolder, num_graph_servers: int) -> PartitionBook:
@@ -33,7 +47,8 @@ class Partition:
     own                  own intervals, ascending
     rows                 own interval -> its own rows
     in_edges, out_edges  what own rows read in a Gather and in a ∇Gather; the same object when the graph is symmetric
-    in_degree            [own] int64, with multiplicity, explicit self loops included
+    in_degree            [own] int64, with multiplicity, explicit self loops included; float64 sums of weights where
+                         edges have them
     has_self_loop        [own] bool
     ghost_in_degree, ghost_has_self_loop    the same for in_edges.ghosts
     """
@@ -45,9 +60,9 @@ class Partition:
     rows: dict[int, slice]
     in_edges: Edges
     out_edges: Edges
-    in_degree: Ints
+    in_degree: Degrees
     has_self_loop: Bools
-    ghost_in_degree: Ints
+    ghost_in_degree: Degrees
     ghost_has_self_loop: Bools
 
     @classmethod
@@ -70,7 +85,7 @@ class Partition:
             rows=own_rows(book, own),
             in_edges=in_edges,
             out_edges=out_edges,
-            in_degree=np.diff(read.indptr),
+            in_degree=_weight_sums(folder, own) if folder.manifest.weighted else np.diff(read.indptr),
             has_self_loop=_own_loops(folder, own),
             ghost_in_degree=degrees,
             ghost_has_self_loop=loops,
@@ -111,21 +126,31 @@ def _read_own(folder: GraphFolder, own: tuple[int, ...]) -> Csr:
     """The in-edges of the own rows, global ids. Copied interval by interval: a mapped file is an open file."""
     starts = offsets(np.array([folder.array(interval, "sources").size for interval in own], np.int64))
     sources = np.empty(starts[-1], index_dtype(folder.manifest.num_nodes))
+    weights = np.empty(starts[-1], np.float32) if folder.manifest.weighted else None
     pointers = [np.zeros(1, np.int64)]
     for place, interval in enumerate(own):
         block = _read_interval(folder, interval)
         sources[starts[place] : starts[place + 1]] = block.indices
+        if weights is not None and block.weights is not None:
+            weights[starts[place] : starts[place + 1]] = block.weights
         pointers.append(block.indptr[1:] + starts[place])
-    return Csr(np.concatenate(pointers), sources)
+    return Csr(np.concatenate(pointers), sources, weights)
 
 
 def _own_loops(folder: GraphFolder, own: tuple[int, ...]) -> Bools:
     return np.concatenate([np.zeros(0, np.bool_), *(np.array(folder.array(interval, "loops")) for interval in own)])
 
 
+def _weight_sums(folder: GraphFolder, own: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    return np.concatenate([np.zeros(0), *(np.array(folder.weight_sums(interval)) for interval in own)])
+
+
 def _read_interval(folder: GraphFolder, interval: int) -> Csr:
-    block = Csr(np.asarray(folder.array(interval, "indptr")), np.asarray(folder.array(interval, "sources")))
+    weights = folder.weights(interval)
+    block = Csr(np.asarray(folder.array(interval, "indptr")), np.asarray(folder.array(interval, "sources")), weights)
     validate(block.indptr, block.indices, folder.manifest.num_nodes)
+    if weights is not None and weights.shape != block.indices.shape:
+        raise damaged_edges(f"interval {interval} has {len(block.indices)} edges and {len(weights)} weights")
     return block
 
 
@@ -138,30 +163,40 @@ def _read_out_edges(folder: GraphFolder, book: PartitionBook, server: int) -> Cs
         row_of[book.bounds[interval] : book.bounds[interval + 1]] = np.arange(rows[interval].start, rows[interval].stop)
     keys: list[Indices] = [np.zeros(0, row_of.dtype)]
     targets: list[Indices] = [np.zeros(0, row_of.dtype)]
-    for interval in range(book.num_intervals):
-        found_rows, found_targets = _readers(_read_interval(folder, interval), row_of, int(book.bounds[interval]))
+    weights: list[Weights] = [np.zeros(0, np.float32)]
+    for interval in readers_of(folder.interval_edges, own):
+        block = _read_interval(folder, interval)
+        found_rows, found_targets, kept = _readers(block, row_of, int(book.bounds[interval]))
         keys.append(found_rows)
         targets.append(found_targets)
+        if block.weights is not None:
+            weights.append(block.weights[kept])
     num_own = rows[own[-1]].stop if own else 0
-    return group(np.concatenate(keys), np.concatenate(targets), num_own, book.num_nodes)
+    joined = np.concatenate(weights) if folder.manifest.weighted else None
+    return group(np.concatenate(keys), np.concatenate(targets), num_own, book.num_nodes, weights=joined)
 
 
-def _readers(block: Csr, row_of: Indices, first: int) -> tuple[Indices, Indices]:
-    """The edges of an interval whose source is an own row: that row, and the target's global id."""
+def _readers(block: Csr, row_of: Indices, first: int) -> tuple[Indices, Indices, Ints]:
+    """The edges of an interval whose source is an own row: that row, the target's global id, the edge's place."""
     rows = row_of[block.indices]
     kept = np.flatnonzero(rows >= 0)
     targets = np.searchsorted(block.indptr, kept, side="right") - 1 + first
-    return rows[kept], targets.astype(row_of.dtype)
+    return rows[kept], targets.astype(row_of.dtype), kept
 
 
-def _degrees(folder: GraphFolder, book: PartitionBook, edges: Edges) -> tuple[Ints, Bools]:
-    """In-degree and self loop of each ghost: the offsets and loops of the intervals they live in, nothing else."""
-    degrees = np.empty(edges.num_ghosts, np.int64)
+def _degrees(folder: GraphFolder, book: PartitionBook, edges: Edges) -> tuple[Degrees, Bools]:
+    """In-degree and self loop of each ghost: the offsets, or sums of weights, and loops of the intervals they live in,
+    nothing else."""
+    weighted = folder.manifest.weighted
+    degrees: npt.NDArray[Any] = np.empty(edges.num_ghosts, np.float64 if weighted else np.int64)
     loops = np.empty(edges.num_ghosts, np.bool_)
     for interval, block in edges.ghost_blocks.items():
         positions = edges.table_ids[block] - book.bounds[interval]
         place = slice(block.start - edges.num_rows, block.stop - edges.num_rows)
-        indptr = folder.array(interval, "indptr")
-        degrees[place] = indptr[positions + 1] - indptr[positions]
+        if weighted:
+            degrees[place] = folder.weight_sums(interval)[positions]
+        else:
+            indptr = folder.array(interval, "indptr")
+            degrees[place] = indptr[positions + 1] - indptr[positions]
         loops[place] = folder.array(interval, "loops")[positions]
     return degrees, loops

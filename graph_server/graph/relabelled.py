@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from graph_server.graph.csr import Csr, EdgeList, Ints, build, group, is_symmetric, offsets
+from graph_server.graph.csr import Csr, EdgeList, Ints, Weights, build, group, is_symmetric, offsets
 from graph_server.graph.cut import Cut
 
 
@@ -13,8 +13,11 @@ class RelabelledEdges(Protocol):
     def num_edges(self) -> int: ...
     @property
     def symmetric(self) -> bool:
-        """In-edges equal out-edges."""
+        """In-edges equal out-edges, weights included."""
         ...
+
+    @property
+    def weighted(self) -> bool: ...
 
     def block(self, interval: int) -> Csr:
         """In-edges of an interval's vertices: sources by their numbers in the whole graph, ascending in a row."""
@@ -22,8 +25,8 @@ class RelabelledEdges(Protocol):
 
 
 class EdgesInMemory:
-    def __init__(self, sources: Ints, targets: Ints, cut: Cut) -> None:
-        self._csr = build(EdgeList(cut.rank[sources], cut.rank[targets], len(cut.order)))
+    def __init__(self, sources: Ints, targets: Ints, cut: Cut, weights: Weights | None = None) -> None:
+        self._csr = build(EdgeList(cut.rank[sources], cut.rank[targets], len(cut.order), weights))
         self._bounds = cut.bounds
 
     @property
@@ -34,14 +37,23 @@ class EdgesInMemory:
     def symmetric(self) -> bool:
         return is_symmetric(self._csr)
 
+    @property
+    def weighted(self) -> bool:
+        return self._csr.weights is not None
+
     def block(self, interval: int) -> Csr:
+        indptr, indices, weights = self._csr
         first, last = int(self._bounds[interval]), int(self._bounds[interval + 1])
-        start = self._csr.indptr[first]
-        return Csr(self._csr.indptr[first : last + 1] - start, self._csr.indices[start : self._csr.indptr[last]])
+        edges = slice(int(indptr[first]), int(indptr[last]))
+        own = indptr[first : last + 1] - indptr[first]
+        return Csr(own, indices[edges], None if weights is None else weights[edges])
 
 
 class EdgesOnDisk:
-    """in_edges: of the graph before the cut, with a mapped file of sources; an interval is held at a time."""
+    """in_edges: of the graph before the cut, with a mapped file of sources; an interval is held at a time. Without
+    weights."""
+
+    weighted = False
 
     def __init__(self, in_edges: Csr, cut: Cut, *, symmetric: bool) -> None:
         self._in_edges, self._cut, self.symmetric = in_edges, cut, symmetric
@@ -51,7 +63,7 @@ class EdgesOnDisk:
         return len(self._in_edges.indices)
 
     def block(self, interval: int) -> Csr:
-        indptr, indices = self._in_edges
+        indptr, indices, _ = self._in_edges
         rows = self._cut.order[self._cut.bounds[interval] : self._cut.bounds[interval + 1]]
         degrees = indptr[rows + 1] - indptr[rows]
         places = np.repeat(indptr[rows] - offsets(degrees)[:-1], degrees) + np.arange(degrees.sum())

@@ -2,7 +2,8 @@
 
     data, indices, indptr, shape, format = csr | csc         data, row, col, shape, format = coo
 
-Order, duplicates and stored zeros are kept. Weights other than 1 are reported, and not used.
+Order, duplicates and stored zeros are kept. The entries are weights where `edge_weight: data` says so; else those other
+than 1 are reported, and not used.
 """
 
 from collections.abc import Mapping
@@ -13,10 +14,13 @@ import numpy as np
 
 from common.errors import DatasetError
 from graph_server.ingest.archives import load_npz, member_names
+from graph_server.ingest.edge_weights import checked_weights, weight_array
 from graph_server.ingest.memory import check_num_nodes
-from graph_server.ingest.raw_graph import Array, damaged
+from graph_server.ingest.raw_graph import Array, EdgeWeights, damaged
 
-PARTS = ("data", "indices", "indptr", "row", "col", "shape", "format")
+DATA = "data"
+"""The name of the entries, as `edge_weight` calls them."""
+PARTS = (DATA, "indices", "indptr", "row", "col", "shape", "format")
 
 
 class Adjacency(NamedTuple):
@@ -26,6 +30,7 @@ class Adjacency(NamedTuple):
     targets: Array
     num_nodes: int
     notes: tuple[str, ...]
+    weights: EdgeWeights | None = None
 
 
 def is_saved_matrix(path: Path) -> bool:
@@ -33,10 +38,21 @@ def is_saved_matrix(path: Path) -> bool:
     return "shape" in names and ({"indices", "indptr"} <= names or {"row", "col"} <= names)
 
 
-def load_adjacency(path: Path) -> Adjacency:
-    """Raises DatasetError for a matrix that is damaged or not square."""
+def load_adjacency(path: Path, weight: str | None = None) -> Adjacency:
+    """Raises DatasetError for a matrix that is damaged or not square, and for weights that it does not have."""
     arrays, _ = load_npz(path, only=PARTS)
-    return adjacency(arrays, path)
+    found = adjacency(arrays, path)
+    weights = matrix_weights(arrays.get(DATA), weight, path, len(found.sources))
+    return found if weights is None else found._replace(weights=weights, notes=())
+
+
+def matrix_weights(entries: Array | None, wanted: str | None, path: Path, num_edges: int) -> EdgeWeights | None:
+    """Those of a matrix's stored entries, if they are wanted."""
+    if wanted is None:
+        return None
+    names = (DATA,) * (entries is not None)
+    values = weight_array(entries if wanted == DATA else None, wanted, path, num_edges=num_edges, names=names)
+    return checked_weights(values, path)
 
 
 def adjacency(arrays: Mapping[str, Array], path: Path) -> Adjacency:
@@ -57,7 +73,7 @@ def adjacency(arrays: Mapping[str, Array], path: Path) -> Adjacency:
 
 
 def weight_notes(weights: Array | None, path: Path) -> tuple[str, ...]:
-    if weights is None or weights.dtype.kind not in "biuf" or not len(weights) or (weights == 1).all():
+    if weights is None or weights.dtype.kind not in "biuf" or not weights.size or (weights == 1).all():
         return ()
     low, high = weights.min(), weights.max()
     return (f"{path.name}: edges have weights from {low} to {high}: reported and not used",)

@@ -22,11 +22,16 @@ _NO_ARCHIVE = (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplemented
 
 def member_names(path: Path) -> frozenset[str]:
     """The arrays an `.npz` holds; empty when the file is no zip archive."""
+    return frozenset(name.removesuffix(".npy") for name in file_names(path))
+
+
+def file_names(path: Path) -> list[str]:
+    """The files in a zip archive; none when it is damaged, or is no archive."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return frozenset(name.removesuffix(".npy") for name in archive.namelist())
+            return archive.namelist()
     except _NO_ARCHIVE:
-        return frozenset()
+        return []
 
 
 def load_npz(
@@ -46,11 +51,21 @@ def load_npz(
                     if "Object arrays" not in str(error):
                         raise
                     skipped.append(name)
+                    continue
+                _refuse_hollow(arrays[name], name)
     except Exception as error:  # NumPy reads headers as Python source: a damaged one may fail in any way
         raise damaged(path, error) from error
     if allow_pickle:
         arrays |= _plain_arrays(load_objects(path, skipped))
     return arrays, tuple(name for name in skipped if name not in arrays)
+
+
+def _refuse_hollow(array: object, name: str) -> None:
+    """NumPy hands out the bytes of what is no array; and a header may announce rows that take no bytes."""
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{name} is no array")
+    if array.ndim and len(array) and not array.nbytes:
+        raise ValueError(f"{name} announces {len(array)} rows of no bytes: {array.dtype} of shape {array.shape}")
 
 
 def load_objects(path: Path, names: Collection[str]) -> dict[str, Any]:
@@ -94,13 +109,18 @@ def _plain_arrays(objects: dict[str, Any]) -> dict[str, Array]:
     return plain
 
 
-def load_npy(path: Path) -> Array:
-    """One array; what packs it is opened. Object arrays are refused."""
+def load_npy(path: Path, *, mapped: bool = False) -> Array:
+    """One array; what packs it is opened. Object arrays are refused. mapped: it stays on disk, unless it is packed."""
     try:
         with path.open("rb") as file:
             is_packed = file.read(6) != b"\x93NUMPY"
-        with io.BytesIO(read_unpacked(path)) if is_packed else path.open("rb") as stream:
-            array = np.load(stream, allow_pickle=False)
+        if mapped and not is_packed:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        else:
+            with io.BytesIO(read_unpacked(path)) if is_packed else path.open("rb") as stream:
+                array = np.load(stream, allow_pickle=False)
+        if isinstance(array, np.ndarray):
+            _refuse_hollow(array, "it")
     except DatasetError:
         raise
     except Exception as error:  # NumPy reads the header as Python source: a damaged one may fail in any way

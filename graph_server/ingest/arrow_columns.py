@@ -1,5 +1,7 @@
 """Columns of an Arrow table as arrays: ids, numbers, texts, lists, each checked; only texts become Python objects."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +10,21 @@ import pyarrow.compute
 import pyarrow.types
 
 from common.errors import DatasetError
-from graph_server.ingest.ids import exact_ids
+from graph_server.ingest.ids import LONGEST_TEXT, exact_ids, longest
 from graph_server.ingest.number_lists import split_numbers
 from graph_server.ingest.raw_graph import Array, damaged
 
 SPLITTABLE = frozenset({"feat", "feats", "feature", "features", "x", "nodefeat", "nodefeatures"})
 """Names, as `plain_name` spells them, under which a text is a list of numbers."""
+
+
+@contextlib.contextmanager
+def damage_of(path: Path) -> Iterator[None]:
+    """What Arrow raises becomes a DatasetError; ValueError is for names that are no UTF-8."""
+    try:
+        yield
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise damaged(path, error) from error
 
 
 def plain_name(name: str) -> str:
@@ -64,14 +75,20 @@ def id_values(column: pyarrow.ChunkedArray, name: str, path: Path) -> Array:
             fix="fill them in, or remove these rows",
         )
     if is_text(column):
-        return text_values(column)
+        return text_values(column, f"{path}: {name}")
     if not is_number(column):
         raise damaged(path, f"{name} has type {column.type}; ids are whole numbers or texts")
     return exact_ids(column.to_numpy(), path)
 
 
-def text_values(column: pyarrow.ChunkedArray) -> Array:
-    """str [rows]; a missing text is ""."""
+def text_values(column: pyarrow.ChunkedArray, where: str) -> Array:
+    """str [rows]; a missing text is "". Raises DatasetError for a text that is too long for an id or a label."""
+    if (most := longest(column)) > LONGEST_TEXT:
+        raise DatasetError(
+            what=f"{where} holds a text of {most:,} bytes",
+            why=f"ids and labels have at most {LONGEST_TEXT:,}, for all of them take as much room as the longest",
+            fix="shorten it, or see whether a line end or a separator is missing",
+        )
     return np.asarray(column.fill_null("").to_numpy(), dtype=np.str_).reshape(len(column))
 
 
@@ -85,8 +102,8 @@ def number_values(column: pyarrow.ChunkedArray) -> Array:
 def matrix_values(column: pyarrow.ChunkedArray, name: str, path: Path, lines: Array) -> Array:
     """[rows, width] out of lists, or of texts that are lists; all of one length."""
     if is_text(column):
-        texts = text_values(column)
-        values, lengths = split_numbers(texts.tolist(), lines.tolist(), path)
+        texts = column.fill_null("").to_pylist()
+        values, lengths = split_numbers(texts, lines.tolist(), path)
     else:
         lists = column.combine_chunks()
         flat = pyarrow.compute.list_flatten(lists)
@@ -101,4 +118,4 @@ def matrix_values(column: pyarrow.ChunkedArray, name: str, path: Path, lines: Ar
             why="a model reads the same features of every vertex",
             fix="fill the list up, or correct it",
         )
-    return values.reshape(len(column), -1)
+    return values.reshape(len(column), int(lengths[0]) if len(lengths) else 0)

@@ -16,7 +16,8 @@ from common.job_spec import DatasetSpec
 from common.saga.tasks import Task
 from graph_server.ingest.defaults import BUNDLED
 from graph_server.ingest.detect import find_format, is_bundled_name, locate
-from graph_server.ingest.edge_policies import apply_edge_policies
+from graph_server.ingest.edge_policies import Edges, apply_edge_policies
+from graph_server.ingest.edge_weights import extremes, negative_weights
 from graph_server.ingest.feature_policies import apply_feature_policies
 from graph_server.ingest.fingerprint import fingerprint
 from graph_server.ingest.label_policies import apply_label_policies
@@ -51,6 +52,8 @@ class Dataset:
     fingerprint: str
     """SHA-256 hex over all of the above but name and report."""
     task: Task = "multi_class"
+    weights: Array | None = None
+    """[E] float32, of each edge; None: every edge counts the same."""
 
     @property
     def num_nodes(self) -> int:
@@ -102,10 +105,15 @@ def apply_policies(raw: RawGraph, options: DatasetSpec, *, name: str) -> Dataset
         "labels": labels.truth,
         "masks": masks,
     }
+    if edges.weights is not None:
+        arrays["weights"] = edges.weights
+    num_negative = count_negative(raw.node_ids)
     report = {
         "nodes": raw.num_nodes,
+        "negative_ids": num_negative,
         **edges.counts,
         "directed": edges.directed,
+        **weight_report(edges.weights, raw),
         "features": features.matrix.shape[1],
         "normalize_features": features.normalization,
         "nan_features": features.num_nan,
@@ -113,7 +121,7 @@ def apply_policies(raw: RawGraph, options: DatasetSpec, *, name: str) -> Dataset
         "classes": len(labels.values),
         "unlabelled": int((labels.strata < 0).sum()),
         **{mask: int(((masks & BITS[mask]) > 0).sum()) for mask in MASK_NAMES},
-        "notes": (*raw.notes, *labels.notes, split_note, *_edge_notes(edges.counts)),
+        "notes": (*raw.notes, *id_notes(num_negative), *labels.notes, split_note, *_edge_notes(edges)),
         "warnings": (*labels.warnings, *mask_warnings, *features.warnings),
     }
     facts = {"directed": edges.directed, "class_values": labels.values}
@@ -153,7 +161,13 @@ def check_size(raw: RawGraph) -> None:
 
 
 def check_types(raw: RawGraph, options: DatasetSpec) -> None:
-    """A type that nothing was picked by is refused, never ignored."""
+    """A type, or a column of weights, that nothing was picked by is refused, never ignored."""
+    if options.edge_weight is not None and raw.weights is None:
+        raise DatasetError(
+            what=f"dataset.edge_weight: {options.edge_weight}, but {raw.format} holds no weights of edges",
+            why="there is no column to read them from",
+            fix="remove dataset.edge_weight, or give the graph in a format that has weights",
+        )
     for key, wanted, picked in (
         ("edge_type", options.edge_type, raw.edge_type),
         ("node_type", options.node_type, raw.node_type),
@@ -177,12 +191,34 @@ def choose_split(raw: RawGraph, options: DatasetSpec, strata: Array) -> tuple[Ma
     return draw_split(strata, fractions, options.split_seed), note
 
 
-def _edge_notes(counts: Mapping[str, int | float]) -> tuple[str, ...]:
-    notes = []
+def weight_report(weights: Array | None, raw: RawGraph) -> dict[str, object]:
+    """Nothing where edges have no weights."""
+    if weights is None:
+        return {}
+    report: dict[str, object] = {"edge_weights": extremes(weights)}
+    if negative := negative_weights(weights, raw):
+        report["negative_weights"] = negative
+    return report
+
+
+def count_negative(node_ids: Array) -> int:
+    return int((node_ids < 0).sum()) if node_ids.dtype.kind == "i" else 0
+
+
+def id_notes(num_negative: int) -> tuple[str, ...]:
+    return (f"{num_negative} vertices have negative ids, which are kept",) * bool(num_negative)
+
+
+def _edge_notes(edges: Edges) -> tuple[str, ...]:
+    notes, counts, weights = [], edges.counts, extremes(edges.weights)
+    if weights is not None:
+        notes.append(f"edges have weights from {weights[0]:g} to {weights[1]:g}")
     if kept := counts["duplicate_edges"] - counts["duplicate_edges_removed"]:
         notes.append(f"{kept} duplicate edges are kept and count twice; dataset.dedup: true removes them")
     if removed := counts["duplicate_edges_removed"]:
         notes.append(f"{removed} duplicate edges removed")
+    if others := counts.get("duplicate_edges_of_another_weight"):
+        notes.append(f"{others} of them had another weight than the first, which is kept")
     if added := counts["reverse_edges_added"]:
         notes.append(f"{added} reverse edges added")
     return tuple(notes)

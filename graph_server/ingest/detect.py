@@ -8,6 +8,7 @@ from types import ModuleType
 from common import plugins
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
+from graph_server.ingest.archives import file_names
 from graph_server.ingest.foreign import foreign_error
 
 FORMATS = "graph_server.datasets"
@@ -86,7 +87,7 @@ def describe(path: Path) -> str:
         names = sorted(file.name for file in path.iterdir())
         return f"a folder with {', '.join(names[:12]) or 'nothing in it'}{', ...' if len(names) > 12 else ''}"
     if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-        return f"an archive with {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
+        names = file_names(path)
+        listed = ", ".join(names[:12]) or "no files that can be listed"
+        return f"an archive with {listed}{', ...' if len(names) > 12 else ''}"
     return f"a file of {path.stat().st_size} bytes"

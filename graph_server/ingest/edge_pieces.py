@@ -9,7 +9,7 @@ A piece is bounded, so no reader ever holds more than a piece as Python objects.
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow
 import pyarrow.csv
 
-from graph_server.ingest.ids import parse_ids, text_ids
+from graph_server.ingest.ids import LONGEST_TEXT, longest, parse_ids, text_ids
 from graph_server.ingest.raw_graph import Array
-from graph_server.ingest.text import COMMENTS, line_error, lines_of
+from graph_server.ingest.text import COMMENTS, Line, is_number, line_error, lines_of
 
 _PLAIN = b"0123456789 \t,\n"
 _BLANKS = bytes.maketrans(b",\t", b"  ")
@@ -36,15 +36,23 @@ class Place(NamedTuple):
     """Of the source and the target."""
     width: int | None
     """Fields of a line; None: the piece's first line tells."""
+    weight: int | None = None
+    """The column of the weight, where one is wanted."""
+
+    @property
+    def last(self) -> int:
+        """The last column that is read."""
+        return max(*self.columns, -1 if self.weight is None else self.weight)
 
 
 class PieceEdges(NamedTuple):
-    """sources, targets [E] int64 or str; lines int64 [E]; width: fields of a line."""
+    """sources, targets [E] int64 or str; lines int64 [E]; width: fields of a line; weights float64 [E], if wanted."""
 
     sources: Array
     targets: Array
     lines: Array
     width: int
+    weights: Array | None = None
 
 
 def piece_edges(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
@@ -68,18 +76,18 @@ def _plain(body: bytes, place: Place) -> PieceEdges | None:
     edges = np.diff((characters > 32).view(np.int8))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     if not len(starts):
-        empty = np.zeros(0, dtype=np.int64)
-        return PieceEdges(empty, empty, empty, place.width or 2)
+        return _nothing(place)
     newlines = np.flatnonzero(characters[1:] == 10)
     lines, counts = np.unique(np.searchsorted(newlines, starts), return_counts=True)
     width = place.width or int(counts[0])
-    if width <= max(place.columns) or (counts != width).any() or int((ends - starts).max()) > _SAFE_DIGITS:
+    if width <= place.last or (counts != width).any() or int((ends - starts).max()) > _SAFE_DIGITS:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         values = np.fromstring(text.decode("ascii"), dtype=np.int64, sep=" ").reshape(-1, width)
     source, target = place.columns
-    return PieceEdges(values[:, source].copy(), values[:, target].copy(), lines + place.first_line, width)
+    weights = None if place.weight is None else values[:, place.weight].astype(np.float64)
+    return PieceEdges(values[:, source].copy(), values[:, target].copy(), lines + place.first_line, width, weights)
 
 
 def _has_empty_fields(body: bytes) -> bool:
@@ -99,19 +107,20 @@ def _table(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
     if separator is None:
         return None
     width = body[: line_end(body, 0)].count(separator) + 1
-    if width <= max(place.columns) or place.width not in (None, width):
+    if width <= place.last or place.width not in (None, width):
         return None
     names = [str(column) for column in range(width)]
     wanted = [names[column] for column in place.columns]
     kind = pyarrow.large_string() if as_text else pyarrow.int64()
+    numbers = [] if place.weight is None else [names[place.weight]]
     try:
         table = pyarrow.csv.read_csv(
             io.BytesIO(body),
             pyarrow.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(body) + 1),
             pyarrow.csv.ParseOptions(delimiter=separator.decode(), quote_char=False, ignore_empty_lines=False),
             pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, kind),
-                include_columns=wanted,
+                column_types=dict.fromkeys(wanted, kind) | dict.fromkeys(numbers, pyarrow.float64()),
+                include_columns=wanted + numbers,
                 null_values=[],
                 strings_can_be_null=False,
             ),
@@ -119,14 +128,15 @@ def _table(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
     except pyarrow.ArrowException:
         return None
     num_lines = body.count(b"\n") + (not body.endswith(b"\n"))
+    if as_text and any(longest(table.column(name)) > LONGEST_TEXT for name in wanted):
+        return None
     sources, targets = (table.column(name).to_numpy() for name in wanted)
     if as_text:
         sources, targets = sources.astype(np.str_), targets.astype(np.str_)
-    if table.num_rows != num_lines or any(
-        (end == "").any() if as_text else (end < 0).any() for end in (sources, targets)
-    ):
+    if table.num_rows != num_lines or (as_text and any((end == "").any() for end in (sources, targets))):
         return None
-    return PieceEdges(sources, targets, np.arange(place.first_line, place.first_line + num_lines), width)
+    weights = table.column(numbers[0]).to_numpy() if numbers else None
+    return PieceEdges(sources, targets, np.arange(place.first_line, place.first_line + num_lines), width, weights)
 
 
 def _only_separator(body: bytes) -> bytes | None:
@@ -153,10 +163,19 @@ def _careful(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
             width = found.width
             parts.append(found)
     if not parts:
-        empty = np.zeros(0, dtype=np.int64)
-        return PieceEdges(empty, empty, empty, width or 2)
+        return _nothing(place._replace(width=width))
+    return join_pieces(parts, width or 2)
+
+
+def join_pieces(parts: Sequence[PieceEdges], width: int) -> PieceEdges:
     sources, targets, lines = (np.concatenate([part[column] for part in parts]) for column in range(3))
-    return PieceEdges(sources, targets, lines, width or 2)
+    weights = [part.weights for part in parts if part.weights is not None]
+    return PieceEdges(sources, targets, lines, width, np.concatenate(weights) if weights else None)
+
+
+def _nothing(place: Place) -> PieceEdges:
+    empty = np.zeros(0, dtype=np.int64)
+    return PieceEdges(empty, empty, empty, place.width or 2, None if place.weight is None else np.zeros(0))
 
 
 def _parts(body: bytes, first_line: int) -> Iterator[tuple[int, bytes]]:
@@ -173,6 +192,7 @@ def _by_line(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
     sources: list[str] = []
     targets: list[str] = []
     lines: list[int] = []
+    weights: list[float] = []
     for line in lines_of(body, place.path, place.first_line):
         width = len(line.fields) if width is None else width
         if len(line.fields) < 2 or len(line.fields) != width:
@@ -182,7 +202,18 @@ def _by_line(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
         sources.append(line.fields[source])
         targets.append(line.fields[target])
         lines.append(line.number)
+        if place.weight is not None:
+            weights.append(_weight(line, place))
     ids = (text_ids if as_text else parse_ids)(sources + targets, lines + lines, place.path)
     if ids.dtype.kind == "U" and not as_text:
         return None
-    return PieceEdges(ids[: len(lines)], ids[len(lines) :], np.array(lines, dtype=np.int64), width or 2)
+    numbers = None if place.weight is None else np.array(weights, dtype=np.float64)
+    return PieceEdges(ids[: len(lines)], ids[len(lines) :], np.array(lines, dtype=np.int64), width or 2, numbers)
+
+
+def _weight(line: Line, place: Place) -> float:
+    assert place.weight is not None
+    field = line.fields[place.weight] if place.weight < len(line.fields) else ""
+    if not is_number(field):
+        raise line_error(place.path, line.number, line.text, f"has the weight {field!r}, which is no number")
+    return float(field)

@@ -1,7 +1,9 @@
 """What becomes of the edges: `dedup`, then `directed`. Both are counted, neither is silent.
 
 Edges are a multiset: `dedup` keeps the first of equal edges; making a graph undirected adds to each pair of vertices
-what one direction has more than the other, so that the result is its own transpose.
+what one direction has more than the other, so that the result is its own transpose. A weight stays with its edge: the
+first of equal edges keeps its own, and an edge that is added bears that of the edge it answers, the k-th in one
+direction being answered by the k-th in the other.
 """
 
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ class Edges:
     targets: Array
     directed: bool
     counts: dict[str, int | float]
+    weights: Array | None = None
+    """float32 [E]"""
 
 
 def apply_edge_policies(raw: RawGraph, options: DatasetSpec) -> Edges:
@@ -32,23 +36,28 @@ def apply_edge_policies(raw: RawGraph, options: DatasetSpec) -> Edges:
     if num_nodes > _MAX_NODES:
         raise DatasetError(f"{num_nodes} vertices", f"at most {_MAX_NODES} can be told apart here", "split the graph")
     sources, targets = raw.sources, raw.targets
+    weights = None if raw.weights is None else raw.weights.values
     keys = sources * num_nodes + targets
     present, times = np.unique(keys, return_counts=True)
     removed = 0
+    counts: dict[str, int | float] = {"edges_raw": raw.num_edges, "duplicate_edges": len(keys) - len(present)}
     if wants_dedup(options, raw):
         removed = len(keys) - len(present)
         kept = np.sort(np.unique(keys, return_index=True)[1])
+        if weights is not None:
+            counts["duplicate_edges_of_another_weight"] = _of_another_weight(keys, weights)
+            weights = weights[kept]
         sources, targets, times = sources[kept], targets[kept], np.ones_like(times)
     missing, reciprocity = _against_transpose(present, times, num_nodes)
     directed = is_directed(raw, options, reciprocity)
     after_dedup = len(sources)
     if not directed and len(missing):
+        if weights is not None:
+            weights = np.concatenate([weights, weights[_answered_by_missing(sources, targets, num_nodes)]])
         sources, targets = (
             np.concatenate(pair) for pair in ((sources, missing // num_nodes), (targets, missing % num_nodes))
         )
-    counts = {
-        "edges_raw": raw.num_edges,
-        "duplicate_edges": len(keys) - len(present),
+    counts |= {
         "duplicate_edges_removed": removed,
         "edges_after_dedup": after_dedup,
         "reverse_edges_added": 0 if directed else len(missing),
@@ -56,7 +65,25 @@ def apply_edge_policies(raw: RawGraph, options: DatasetSpec) -> Edges:
         "reciprocity": reciprocity,
         **_shape_counts(sources, targets, num_nodes),
     }
-    return Edges(np.ascontiguousarray(sources), np.ascontiguousarray(targets), directed, counts)
+    return Edges(np.ascontiguousarray(sources), np.ascontiguousarray(targets), directed, counts, weights)
+
+
+def _of_another_weight(keys: Array, weights: Array) -> int:
+    """How many repeats of an edge have another weight than the first of it."""
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return int((weights != weights[first[group]]).sum())
+
+
+def _answered_by_missing(sources: Array, targets: Array, num_nodes: int) -> Array:
+    """Places of the edges whose reverse is missing, in the order in which `_against_transpose` lists those."""
+    keys, wanted = sources * num_nodes + targets, targets * num_nodes + sources
+    order = np.argsort(wanted, kind="stable")
+    wanted = wanted[order]
+    rank = np.arange(len(wanted)) - np.searchsorted(wanted, wanted)
+    there = np.sort(keys)
+    found = np.searchsorted(there, wanted, side="right") - np.searchsorted(there, wanted)
+    missing: Array = order[rank >= found]
+    return missing
 
 
 def wants_dedup(options: DatasetSpec, raw: RawGraph) -> bool:

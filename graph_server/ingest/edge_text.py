@@ -1,4 +1,4 @@
-"""Edges out of text: two ids a line, a third column reported and ignored.
+"""Edges out of text: two ids a line, perhaps a weight; other columns are reported and ignored.
 
 A file is read in pieces of whole lines, so its length does not matter. Ids are int64 when every one is a whole
 number, else text, each as it is written.
@@ -13,7 +13,8 @@ import numpy as np
 
 from common.errors import DatasetError
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.edge_pieces import PieceEdges, Place, line_end, piece_edges
+from graph_server.ingest.edge_pieces import PieceEdges, Place, join_pieces, line_end, piece_edges
+from graph_server.ingest.edge_weights import ignored_columns, no_such_weights
 from graph_server.ingest.ids import exact_ids
 from graph_server.ingest.raw_graph import Array
 from graph_server.ingest.text import (
@@ -30,7 +31,7 @@ from graph_server.ingest.text import (
 SOURCE_HEADERS = ("source", "src", "from", "u", "src_id", "source_id", "sourcenodeid", "fromnodeid", "node1", "head")
 TARGET_HEADERS = ("target", "dst", "to", "v", "dst_id", "target_id", "targetnodeid", "tonodeid", "node2", "tail")
 
-_PIECE_BYTES = 16 << 20
+_PIECE_BYTES, _PIECE_ROWS = 16 << 20, 1 << 20
 _HEAD_BYTES = 1 << 20
 
 
@@ -43,6 +44,8 @@ class _Layout(NamedTuple):
     """Lines above the first edge."""
     width: int | None
     """Fields of a line; None: the first edge tells."""
+    weight: int | None = None
+    """The column of weights, where one is wanted."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +61,24 @@ class EdgeTable:
     notes: tuple[str, ...] = ()
     unit: str = "line"
     """What `lines` counts."""
+    weights: Array | None = None
+    """[E] numbers as they stand in the column of weights; None where none is wanted."""
 
 
-def read_edges(path: Path, as_text: bool = False) -> EdgeTable:
-    """`.npy` or text; what packs either is opened. `as_text` keeps whole numbers as they are written."""
+def read_edges(path: Path, as_text: bool = False, weight: str | None = None) -> EdgeTable:
+    """`.npy` or text; what packs either is opened. `as_text` keeps whole numbers as they are written. `weight`: the
+    name of a column, or its number, counted from 1.
+    """
     if ".npy" in path.suffixes:
+        if weight is not None:
+            raise no_such_weights(weight, path, ())
         return _from_array(path, load_npy(path))
-    return _either(path, _layout(path), as_text)
+    return _either(path, _layout(path, weight), as_text)
 
 
-def read_edges_below(path: Path, header_line: int, width: int) -> EdgeTable:
+def read_edges_below(path: Path, header_line: int, width: int, weight: int | None = None) -> EdgeTable:
     """Text whose first edge stands below a line that is known, with `width` fields on each line."""
-    return _either(path, _Layout(None, (0, 1), header_line, width), as_text=False)
+    return _either(path, _Layout(None, (0, 1), header_line, width, weight), as_text=False)
 
 
 def _either(path: Path, layout: _Layout, as_text: bool) -> EdgeTable:
@@ -79,13 +88,25 @@ def _either(path: Path, layout: _Layout, as_text: bool) -> EdgeTable:
     return table
 
 
-def _layout(path: Path) -> _Layout:
+def _layout(path: Path, weight: str | None = None) -> _Layout:
     head = one_line_end(read_head(path, _HEAD_BYTES))
     refuse_binary(head, path)
     header = _leading_header(head, path)
     if header is None:
-        return _Layout(None, (0, 1), _skip_leading(head)[0], None)
-    return _Layout(header, _columns(header), header.number, len(header.fields))
+        found = _Layout(None, (0, 1), _skip_leading(head)[0], None)
+        first = next(lines_of_head(head, path), None)
+    else:
+        found, first = _Layout(header, _columns(header), header.number, len(header.fields)), header
+    return found if weight is None else found._replace(weight=_weight_column(weight, found, first, path))
+
+
+def _weight_column(wanted: str, layout: _Layout, first: Line | None, path: Path) -> int:
+    names = () if first is None else first.fields if layout.header else tuple(map(str, range(1, len(first.fields) + 1)))
+    others = {name: column for column, name in enumerate(names) if column not in layout.columns}
+    others |= {str(column + 1): column for column in others.values() if str(column + 1) not in others}
+    if wanted not in others:
+        raise no_such_weights(wanted, path, [name for name in names if name in others])
+    return others[wanted]
 
 
 def _read_text(path: Path, layout: _Layout, *, as_text: bool) -> EdgeTable | None:
@@ -96,11 +117,11 @@ def _read_text(path: Path, layout: _Layout, *, as_text: bool) -> EdgeTable | Non
             return None
         parts.append(found)
     width = parts[-1].width if parts else layout.width
-    empty = np.zeros(0, dtype=np.int64)
-    sources, targets, lines = (
-        np.concatenate([part[column] for part in parts]) if parts else empty for column in range(3)
-    )
-    return EdgeTable(path, sources, targets, lines, _notes(path, layout.header, layout.columns, width or 2))
+    notes, empty = _notes(path, layout, width or 2), np.zeros(0, dtype=np.int64)
+    if not parts:
+        return EdgeTable(path, empty, empty, empty, notes, weights=None if layout.weight is None else np.zeros(0))
+    found = join_pieces(parts, parts[-1].width)
+    return EdgeTable(path, found.sources, found.targets, found.lines, notes, weights=found.weights)
 
 
 def _pieces(path: Path, layout: _Layout, *, as_text: bool) -> Iterator[PieceEdges | None]:
@@ -108,7 +129,7 @@ def _pieces(path: Path, layout: _Layout, *, as_text: bool) -> Iterator[PieceEdge
     width, before = layout.width, 0
     for piece in text_pieces(path, _PIECE_BYTES):
         body, skipped = _below(piece, layout.skip - before)
-        found = piece_edges(body, Place(path, before + skipped + 1, layout.columns, width), as_text)
+        found = piece_edges(body, Place(path, before + skipped + 1, layout.columns, width, layout.weight), as_text)
         if found is None or len(found.lines):
             width = width if found is None else found.width
             yield found
@@ -117,17 +138,37 @@ def _pieces(path: Path, layout: _Layout, *, as_text: bool) -> Iterator[PieceEdge
 
 def edge_pieces(path: Path, as_text: bool) -> Iterator[EdgeTable]:
     """The same edges, piece by piece. Raises DatasetError where ids are no whole numbers, unless `as_text`."""
-    if ".npy" in path.suffixes:
-        yield _from_array(path, load_npy(path))
-        return
-    for found in _pieces(path, _layout(path), as_text=as_text):
+    for found in id_pieces(path, as_text):
         if found is None:
             raise DatasetError(
                 what=f"{path} names vertices by texts",
                 why="the vertices that are listed have whole numbers for ids",
                 fix="write the ids of edges and vertices alike",
             )
-        yield EdgeTable(path, found.sources, found.targets, found.lines)
+        yield found
+
+
+def id_pieces(path: Path, as_text: bool) -> Iterator[EdgeTable | None]:
+    """The same; None where whole numbers were expected and there are others. The first piece has the file's notes."""
+    if ".npy" in path.suffixes:
+        yield from _array_pieces(path)
+        return
+    layout = _layout(path)
+    notes: tuple[str, ...] | None = None
+    for found in _pieces(path, layout, as_text=as_text):
+        if found is None:
+            yield None
+            return
+        notes = _notes(path, layout, found.width) if notes is None else ()
+        yield EdgeTable(path, found.sources, found.targets, found.lines, notes)
+
+
+def _array_pieces(path: Path) -> Iterator[EdgeTable]:
+    """A file that nothing packs is mapped."""
+    ends = ends_of_array(load_npy(path, mapped=True), path)
+    for start in range(0, len(ends[0]), _PIECE_ROWS):
+        sources, targets = (exact_ids(np.array(end[start : start + _PIECE_ROWS]), path) for end in ends)
+        yield EdgeTable(path, sources, targets, np.arange(start, start + len(sources)), unit="row")
 
 
 def _below(piece: bytes, skip: int) -> tuple[bytes, int]:
@@ -207,15 +248,15 @@ def _columns(header: Line) -> tuple[int, int]:
     return (0, 1) if source is None or target is None else (source, target)
 
 
-def _notes(path: Path, header: Line | None, columns: tuple[int, int], width: int) -> tuple[str, ...]:
-    notes = []
+def _notes(path: Path, layout: _Layout, width: int) -> tuple[str, ...]:
+    notes, header = [], layout.header
     if header is not None:
         notes.append(f"{path.name}: line {header.number} was read as a header: {header.text}")
     others = [
         header.fields[index] if header is not None and index < len(header.fields) else str(index + 1)
         for index in range(width)
-        if index not in columns
+        if index not in (*layout.columns, layout.weight)
     ]
     if others:
-        notes.append(f"{path.name}: column {', '.join(others)} ignored; edges have no weights here")
+        notes.append(f"{path.name}: {ignored_columns(others, layout.weight is not None)}")
     return tuple(notes)

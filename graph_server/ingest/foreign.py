@@ -4,12 +4,12 @@ A row is tried only when no format of `graph_server/datasets/` fits; the first t
 """
 
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from common.errors import DatasetError
+from graph_server.ingest.archives import file_names
 
 _TORCH_LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _DGL_GRAPHS = bytes.fromhex("3fa1b446f04f2edd")
@@ -77,13 +77,7 @@ def _json_keys(file: Path) -> set[str]:
 
 
 def _members(path: Path, head: bytes) -> list[str]:
-    if not head.startswith(b"PK") or not zipfile.is_zipfile(path):
-        return []
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
-    except (OSError, ValueError, zipfile.BadZipFile):
-        return []
+    return file_names(path) if head.startswith(b"PK") else []
 
 
 FOREIGN = (

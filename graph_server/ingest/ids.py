@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.compute
 
 from common.errors import DatasetError
 from graph_server.ingest.raw_graph import Array, damaged
@@ -15,12 +17,15 @@ from graph_server.ingest.text import line_error
 
 ID_HEADERS = frozenset({"id", "node_id", "nodeid", "node", "vertex", "vertex_id", "nid"})
 
+LONGEST_TEXT = 1000
+"""Characters of an id or a label; all of a table take as much room as the longest."""
+
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?", re.ASCII)
-_RENAME = "such an id is usually an overflow or a mark for 'missing': remove the line, or rename the vertex everywhere"
+_RENAME = "such an id is usually an overflow: remove the line, or rename the vertex everywhere"
 
 
 def parse_ids(tokens: Sequence[str], lines: Sequence[int], path: Path) -> Array:
-    """int64 when every token is a whole number, else str, each exactly as written.
+    """int64 when every token is a whole number, negative ones too; else str, each exactly as written.
 
     tokens, lines   [n] each: an id and the line it stands on
     """
@@ -29,11 +34,16 @@ def parse_ids(tokens: Sequence[str], lines: Sequence[int], path: Path) -> Array:
     numbers = np.empty(len(tokens), dtype=np.int64)
     for index, token in enumerate(tokens):
         digits = token.partition(".")[0]
-        number = int(digits) if len(digits) < 40 else -1
-        if not 0 <= number < 2**63:
-            raise line_error(path, lines[index], token, "is negative or beyond 64 bits", _RENAME)
+        number = int(digits) if len(digits) < 40 else 2**63
+        if not -(2**63) <= number < 2**63:
+            raise line_error(path, lines[index], token, "is beyond 64 bits", _RENAME)
         numbers[index] = number
     return numbers
+
+
+def longest(column: pyarrow.ChunkedArray) -> int:
+    """Bytes of the longest text; 0 where there is none."""
+    return pyarrow.compute.max(pyarrow.compute.binary_length(column)).as_py() or 0
 
 
 def text_ids(tokens: Sequence[str], lines: Sequence[int], path: Path) -> Array:
@@ -41,6 +51,8 @@ def text_ids(tokens: Sequence[str], lines: Sequence[int], path: Path) -> Array:
     for token, line in zip(tokens, lines, strict=True):
         if not token:
             raise line_error(path, line, "", "is an empty id")
+        if len(token) > LONGEST_TEXT:
+            raise line_error(path, line, token, f"is an id of {len(token):,} characters; at most are {LONGEST_TEXT:,}")
     return np.array(tokens, dtype=np.str_)
 
 
@@ -56,28 +68,31 @@ def exact_ids(values: Array, path: Path) -> Array:
     if values.dtype.kind == "f":
         limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
         with np.errstate(invalid="ignore"):
-            bad = ~((values >= 0) & (values < limit) & (values == np.floor(values)))
-    elif values.dtype.kind == "u":
-        bad = values > np.uint64(2**63 - 1)
+            bad = ~((np.abs(values) < limit) & (values == np.floor(values)))
     else:
-        bad = values < 0
+        bad = values > np.uint64(2**63 - 1) if values.dtype.kind == "u" else np.zeros(1, dtype=bool)
     if bad.any():
         row = int(np.flatnonzero(bad.reshape(-1))[0])
         raise DatasetError(
             what=f"{path}: {values.reshape(-1)[row]} at position {row} is no exact vertex id ({values.dtype})",
-            why="ids are whole numbers from 0; a float beyond its exact range has already been rounded",
+            why="ids are whole numbers of 64 bits; a float beyond its exact range has already been rounded",
             fix="save the ids as int64",
         )
     return values.astype(np.int64, copy=False)
 
 
-def own_ids(names: Array | None, num_nodes: int, what: str) -> tuple[Array, tuple[str, ...]]:
-    """Names serve as ids when there is one per vertex and no two are equal; else row numbers do, and a note says so."""
+def own_ids(names: Array | None, num_nodes: int, what: str, *, negative: bool) -> tuple[Array, tuple[str, ...]]:
+    """Names serve as ids when there is one per vertex and no two are equal; else row numbers do, and a note says so.
+
+    negative: whether negative numbers are taken, too
+    """
     rows = np.arange(num_nodes, dtype=np.int64)
     if names is None:
         return rows, ()
     names = names.reshape(-1)
     fits = len(names) == num_nodes and names.dtype.kind in "iuU" and len(np.unique(names)) == num_nodes
-    if not fits or (names.dtype.kind != "U" and num_nodes and (names.min() < 0 or names.max() >= 2**63)):
+    if not fits or (names.dtype.kind == "u" and num_nodes and names.max() >= 2**63):
         return rows, (f"{what} are not one per vertex and all different: row numbers serve as ids",)
+    if names.dtype.kind == "i" and num_nodes and names.min() < 0 and not negative:
+        return rows, (f"{what} are negative: row numbers serve as ids; dataset.negative_ids: true takes them",)
     return (names if names.dtype.kind == "U" else names.astype(np.int64)), ()

@@ -19,6 +19,10 @@ class NodeIndex:
         self._sorted = node_ids if self.counts_from_zero else node_ids[self._order]
 
     @property
+    def has_negative(self) -> bool:
+        return not self.is_text and bool(len(self._sorted)) and int(self._sorted[0]) < 0
+
+    @property
     def num_nodes(self) -> int:
         return len(self.node_ids)
 
@@ -35,19 +39,22 @@ class NodeIndex:
     def _rows_of_texts(self, ids: Array) -> Array:
         """One odd id makes a whole file's ids texts; the others are still what they look like."""
         rows = np.full(len(ids), -1, dtype=np.int64)
-        whole = np.flatnonzero(np.char.isdecimal(ids) & (np.char.str_len(ids) <= 18))
+        digits = np.char.isdecimal(np.char.lstrip(ids, "-")) & (np.char.count(ids, "-") <= 1)
+        whole = np.flatnonzero(digits & (np.char.str_len(ids) <= 18))
         numbers = ids[whole].astype(np.int64)
         same = numbers.astype(np.str_) == ids[whole]
         rows[whole[same]] = self.rows(numbers[same])
         return rows
 
 
-def unique_index(node_ids: Array, lines: Array, path: Path, unit: str = "line") -> NodeIndex:
-    """Raises DatasetError when there is no vertex, or when two rows bear one id."""
+def unique_index(node_ids: Array, lines: Array, path: Path, unit: str = "line", *, negative: bool = False) -> NodeIndex:
+    """Raises DatasetError when there is no vertex, when two rows bear one id, and for negative ids not asked for."""
     if not len(node_ids):
         raise DatasetError(
             what=f"{path} holds no vertex", why="there is nothing to train on", fix="give one row per vertex"
         )
+    if not negative:
+        refuse_negative(node_ids, lines, path, unit)
     index = NodeIndex(node_ids)
     repeats = np.flatnonzero(index._sorted[1:] == index._sorted[:-1])
     if len(repeats):
@@ -59,6 +66,19 @@ def unique_index(node_ids: Array, lines: Array, path: Path, unit: str = "line") 
             fix="keep one row per vertex",
         )
     return index
+
+
+def refuse_negative(ids: Array, lines: Array, path: Path, unit: str) -> None:
+    """Raises DatasetError naming the first; texts are never negative."""
+    below = np.flatnonzero(ids < 0) if ids.dtype.kind == "i" else ()
+    if len(below):
+        line = lines[below[0]]
+        where = f"{path}:{line}" if unit == "line" else f"{path}: {unit} {line}"
+        raise DatasetError(
+            what=f"{where}: the id {ids[below[0]]} is negative ({len(below)} of {len(ids)} are)",
+            why="a negative id is usually an overflow, or a mark for 'missing'",
+            fix=f"correct the {unit}, or, if they are meant, set dataset.negative_ids: true",
+        )
 
 
 def unknown_ids(

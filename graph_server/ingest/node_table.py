@@ -139,7 +139,7 @@ def _features(
 
 def _labels(column: pyarrow.ChunkedArray, name: str, path: Path, lines: Array) -> Array:
     if is_text(column):
-        return text_values(column)
+        return text_values(column, f"{path}: {name}")
     if is_list(column):
         return matrix_values(column, name, path, lines)
     if is_number(column):
@@ -158,7 +158,7 @@ def _masks(
                 why="both say which vertices train, and they may differ",
                 fix="keep one of them",
             )
-        return _split(text_values(columns[roles["split"]]), path)
+        return _split(text_values(columns[roles["split"]], f"{path}: {roles['split']}"), path)
     if not given:
         return None
     num_rows = len(columns[roles[given[0]]])

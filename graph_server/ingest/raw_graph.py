@@ -6,7 +6,7 @@ format gets the same treatment and every change is counted in one place.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -18,6 +18,13 @@ Array = np.ndarray[Any, Any]
 ReaderDefaults = Mapping[str, Mapping[str, object]]
 
 MASK_NAMES = ("train", "valid", "test")
+
+
+class EdgeWeights(NamedTuple):
+    """values [E] float32, finite; negative: where negative ones stand, in words, or nothing."""
+
+    values: Array
+    negative: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,8 @@ class RawGraph:
     edge_type: str | None = None
     node_type: str | None = None
     """Which part of a heterogeneous file this is."""
+    weights: EdgeWeights | None = None
+    """Of the edges, by `dataset.edge_weight`; None: every edge counts the same."""
 
     @property
     def num_nodes(self) -> int:

@@ -21,6 +21,7 @@ import scipy.sparse
 
 from common.errors import DatasetError
 from graph_server.ingest.raw_graph import Array, damaged
+from graph_server.ingest.sparse import csr_of
 
 
 class _Dtype:
@@ -89,11 +90,9 @@ class _Csr:
         self.state = dict(state)
 
     def resolve(self) -> scipy.sparse.csr_matrix:
-        parts = tuple(self.state[name].resolve() for name in ("data", "indices", "indptr"))
+        data, indices, indptr = (self.state[name].resolve() for name in ("data", "indices", "indptr"))
         shape = self.state.get("_shape", self.state.get("shape"))
-        matrix = scipy.sparse.csr_matrix(parts, shape=tuple(int(size) for size in shape))
-        matrix.check_format(full_check=True)
-        return matrix
+        return csr_of(data, indices, indptr, shape)
 
 
 class _Name:

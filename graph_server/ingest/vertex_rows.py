@@ -8,12 +8,16 @@ import numpy as np
 from common.errors import DatasetError
 from graph_server.ingest.edge_text import EdgeTable
 from graph_server.ingest.label_tables import LabelTable
-from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
+from graph_server.ingest.node_index import NodeIndex, refuse_negative, unique_index, unknown_ids
 from graph_server.ingest.raw_graph import Array
 
 
-def index_of_ends(tables: Sequence[EdgeTable], others: Array | None = None) -> NodeIndex:
-    """Every vertex that an edge, or another list of ids, names; sorted."""
+def index_of_ends(tables: Sequence[EdgeTable], labels: LabelTable | None = None, *, negative: bool) -> NodeIndex:
+    """Every vertex that an edge or a label names; sorted. Raises DatasetError for negative ids not asked for."""
+    for table in tables if not negative else ():
+        for end in (table.sources, table.targets):
+            refuse_negative(end, table.lines, table.path, table.unit)
+    others = None if labels is None else labels.ids
     ends = [np.unique(end) for table in tables for end in (table.sources, table.targets)]
     return NodeIndex(np.unique(np.concatenate([*ends, *([] if others is None else [others])])))
 
@@ -31,7 +35,7 @@ def label_rows(labels: LabelTable, index: NodeIndex, path: Path) -> Array:
         return np.arange(index.num_nodes)
     if not len(labels.ids):
         return np.zeros(0, dtype=np.int64)
-    unique_index(labels.ids, labels.lines, path)
+    unique_index(labels.ids, labels.lines, path, negative=index.has_negative)
     rows = index.rows(labels.ids)
     if (rows < 0).any():
         raise unknown_ids(index, labels.ids[rows < 0], labels.lines[rows < 0], path, where="line")

@@ -1,7 +1,7 @@
 """Writes a graph as Parquet, nothing changed: NAME.parquet/nodes.parquet and NAME.parquet/edges.parquet.
 
     nodes   id, label, train_mask, valid_mask, test_mask, features (lists of one length), as far as there are any
-    edges   source, target: ids, in the order of the file
+    edges   source, target: ids, in the order of the file; weight, where `edge_weight` named one
 
 The Parquet reader gives the same graph back. Rows are written in groups, of which one at a time is held.
 """
@@ -22,13 +22,15 @@ from common.errors import DatasetError
 from graph_server.ingest.parquet_facts import facts_of
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph
 
-SUFFIX = ".parquet"
+SUFFIX, WEIGHT = ".parquet", "weight"
 _GROUP_VALUES = 1 << 22
 """Values in a group of rows, at most."""
 
 
-def write_parquet(raw: RawGraph, path: Path) -> None:
+def write_parquet(raw: RawGraph, path: Path, edges: Iterator[pyarrow.Table] | None = None) -> None:
     """All or nothing: the files grow in a folder beside `path`, which is then renamed.
+
+    edges   tables of `edge_table`, one at least, instead of those in `raw`
 
     Raises DatasetError if `path` is there, and for values that Parquet has no type for.
     """
@@ -37,7 +39,7 @@ def write_parquet(raw: RawGraph, path: Path) -> None:
     growing.mkdir()
     try:
         write_tables(growing / "nodes.parquet", _vertices(raw), None)
-        write_tables(growing / "edges.parquet", _edges(raw), facts_of(raw))
+        write_tables(growing / "edges.parquet", edges or _edges(raw), facts_of(raw))
         refuse_existing(path)
         growing.rename(path)
     finally:
@@ -65,8 +67,16 @@ def write_tables(file: Path, groups: Iterator[pyarrow.Table], metadata: dict[byt
 
 def _edges(raw: RawGraph) -> Iterator[pyarrow.Table]:
     for rows in _groups(raw.num_edges, 2):
-        ends = {"source": raw.sources[rows], "target": raw.targets[rows]}
-        yield pyarrow.table({name: _column(raw.node_ids[end], name) for name, end in ends.items()})
+        table = edge_table(raw.node_ids, raw.sources[rows], raw.targets[rows])
+        if raw.weights is not None:
+            table = table.append_column(WEIGHT, _column(raw.weights.values[rows], WEIGHT))
+        yield table
+
+
+def edge_table(node_ids: Array, sources: Array, targets: Array) -> pyarrow.Table:
+    """Out of rows."""
+    ends = {"source": sources, "target": targets}
+    return pyarrow.table({name: _column(node_ids[end], name) for name, end in ends.items()})
 
 
 def _vertices(raw: RawGraph) -> Iterator[pyarrow.Table]:

@@ -34,14 +34,18 @@ def read_yaml(file: Path, kind: type[Struct]) -> Struct:
 
 def named_file(description: Path, name: str) -> Path:
     """A file that a description names: it has to be there, in the description's folder or below."""
-    file = description.parent / name
-    if not file.resolve().is_relative_to(description.parent.resolve()):
+    try:
+        file = description.parent / name
+        is_there, is_below = file.is_file(), file.resolve().is_relative_to(description.parent.resolve())
+    except (OSError, ValueError) as error:  # longer than a name may be, or with a zero byte
+        raise damaged(description, f"{name[:80]!r} cannot be the name of a file: {error.args[-1]}") from error
+    if not is_below:
         raise DatasetError(
             what=f"{description} names {name}, which lies outside {description.parent}",
             why="a dataset is one folder, and nothing else is read",
             fix="move the file into the folder, and correct its path",
         )
-    if not file.is_file():
+    if not is_there:
         raise DatasetError(
             what=f"{description.parent} lacks {name}",
             why=f"{description.name} names it",

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.dataset import Dataset, choose_split, dataset_name
+from graph_server.ingest.dataset import Dataset, choose_split, count_negative, dataset_name, id_notes
 from graph_server.ingest.fingerprint import fingerprint
 from graph_server.ingest.label_policies import apply_label_policies
 from graph_server.ingest.masks import BITS, check_masks
@@ -40,8 +40,10 @@ def large_dataset(graph: LargeGraph, options: DatasetSpec, edges: SortedEdges, f
         "labels": labels.truth,
         "masks": masks,
     }
+    num_negative = count_negative(raw.node_ids)
     report = {
         "nodes": raw.num_nodes,
+        "negative_ids": num_negative,
         **edges.counts,
         "directed": edges.directed,
         "features": features.shape[1],
@@ -49,7 +51,7 @@ def large_dataset(graph: LargeGraph, options: DatasetSpec, edges: SortedEdges, f
         "classes": len(labels.values),
         "unlabelled": int((labels.strata < 0).sum()),
         **{mask: int(((masks & BITS[mask]) > 0).sum()) for mask in MASK_NAMES},
-        "notes": (*raw.notes, *labels.notes, split_note),
+        "notes": (*raw.notes, *id_notes(num_negative), *labels.notes, split_note),
         "warnings": (*labels.warnings, *warnings),
     }
     facts = {"directed": edges.directed, "class_values": labels.values, "task": labels.task, "edges": "sorted"}

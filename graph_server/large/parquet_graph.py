@@ -15,7 +15,7 @@ import pyarrow.parquet
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
 from graph_server.graph.csr import Ints
-from graph_server.ingest.arrow_columns import decoded, id_values, is_list, matrix_values
+from graph_server.ingest.arrow_columns import damage_of, decoded, id_values, is_list, matrix_values
 from graph_server.ingest.edge_text import SOURCE_HEADERS, TARGET_HEADERS
 from graph_server.ingest.feature_policies import apply_feature_policies
 from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
@@ -44,16 +44,17 @@ class ParquetGraph:
         for name in (NODES, EDGES):
             if not (folder / name).is_file():
                 raise _not_so(folder, f"it has no {name}")
-        schema = pyarrow.parquet.read_schema(folder / NODES)
+        with damage_of(folder):
+            schema, edge_schema = (pyarrow.parquet.read_schema(folder / name) for name in (NODES, EDGES))
         lists = [field.name for field in schema if is_list(field) and field.name != "label"]
         if len(lists) != 1:
             raise _not_so(folder, f"{NODES} has {len(lists)} columns of lists, not one of features")
         others = [name for name in schema.names if name != lists[0]]
-        nodes = read_node_table(
-            pyarrow.parquet.read_table(folder / NODES, columns=others), folder / NODES, node_type=options.node_type
-        )
+        with damage_of(folder / NODES):
+            table = pyarrow.parquet.read_table(folder / NODES, columns=others)
+        nodes = read_node_table(table, folder / NODES, node_type=options.node_type)
         ids = np.arange(nodes.num_nodes, dtype=np.int64) if nodes.ids is None else nodes.ids
-        facts = read_facts(pyarrow.parquet.read_schema(folder / EDGES).metadata, folder / EDGES)
+        facts = read_facts(edge_schema.metadata, folder / EDGES)
         nothing = np.zeros(0, np.int64)
         raw = RawGraph(
             format="parquet",
@@ -69,7 +70,8 @@ class ParquetGraph:
             task=facts.task,
             notes=nodes.notes,
         )
-        return cls(folder, raw, unique_index(ids, nodes.lines, folder, unit="row"), lists[0])
+        index = unique_index(ids, nodes.lines, folder, unit="row", negative=options.negative_ids)
+        return cls(folder, raw, index, lists[0])
 
     @property
     def num_features(self) -> int:
@@ -83,7 +85,7 @@ class ParquetGraph:
     def edges(self) -> Iterator[tuple[Ints, Ints]]:
         """(sources, targets) in rows."""
         path, before = self.folder / EDGES, 0
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with damage_of(path), pyarrow.parquet.ParquetFile(path) as file:
             names = {name.lower().replace("_", ""): name for name in reversed(file.schema_arrow.names)}
             columns = [
                 next((names[known.replace("_", "")] for known in headers if known.replace("_", "") in names), None)
@@ -102,7 +104,7 @@ class ParquetGraph:
         refuse_what_needs_all(options, self.raw)
         shape = (self.raw.num_nodes, self.num_features)
         mapped: Array = np.lib.format.open_memmap(file, "w+", np.float32, shape)
-        with pyarrow.parquet.ParquetFile(self.folder / NODES) as table:
+        with damage_of(self.folder / NODES), pyarrow.parquet.ParquetFile(self.folder / NODES) as table:
             before = 0
             for batch in table.iter_batches(ROWS, columns=[self.list_column]):
                 rows = slice(before, before + batch.num_rows)

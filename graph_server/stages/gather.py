@@ -82,6 +82,7 @@ def gather_rows(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> N
         post[:, 0],
         held.store.array(pass_, step.writes[0]),
         rows,
+        held.weights[step.backward],
     )
 
 

@@ -15,13 +15,18 @@ from graph_server.graph.tensor_store import TensorStore
 
 
 class Held:
-    """add_loop, factors: per layer, of own rows. `seed` is the training's, for attention dropout."""
+    """add_loop, factors: per layer, of own rows. `seed` is the training's, for attention dropout. weights: of edges
+    by `backward`, in the tensors' dtype; None where every edge counts the same."""
 
     def __init__(self, programs: Programs, partition: Partition, *, seed: int, dtype: Any = np.float32) -> None:
         self.programs, self.partition, self.seed = programs, partition, seed
         self.store = TensorStore(programs, partition, dtype)
         self._feeds = {
             backward: {interval: np.array(fed, np.int64) for interval, fed in edges.feeds.items()}
+            for backward, edges in ((False, partition.in_edges), (True, partition.out_edges))
+        }
+        self.weights: dict[bool, Array | None] = {
+            backward: None if edges.weights is None else edges.weights.astype(self.store.dtype, copy=False)
             for backward, edges in ((False, partition.in_edges), (True, partition.out_edges))
         }
         self.add_loop: list[Array] = []

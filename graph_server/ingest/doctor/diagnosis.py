@@ -72,6 +72,10 @@ class EdgeFacts(msgspec.Struct, frozen=True, kw_only=True):
     mean_in_degree: float
     largest_in_degree: int
     in_degrees: tuple[DegreeBin, ...]
+    weights: tuple[float, float] | None = None
+    """The smallest and the largest weight; None where edges have none."""
+    negative_weights: str = ""
+    """Where negative ones stand."""
 
 
 class FeatureFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +152,18 @@ class MemoryForecast(msgspec.Struct, frozen=True, kw_only=True):
     """What this machine can give now."""
 
 
+class TimeForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """Estimated from counts and assumed rates, not measured."""
+
+    epoch_seconds: tuple[float, float]
+    """(low, high), without evaluation; by the rates of `dorylus plan`, which may be wrong by a factor, either way."""
+    num_epochs: int
+    """Of the job."""
+    num_intervals: int
+    num_cores: int
+    """Of this machine, that there are intervals for."""
+
+
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     format: str | None
@@ -169,6 +185,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     labels: LabelFacts | None = None
     masks: MaskFacts | None = None
     memory: MemoryForecast | None = None
+    time: TimeForecast | None = None
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

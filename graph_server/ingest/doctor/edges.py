@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from common.job_spec import DatasetSpec
 from graph_server.ingest.doctor.diagnosis import DegreeBin, EdgeFacts, Finding, Level, first_rows
 from graph_server.ingest.edge_policies import Edges, apply_edge_policies
+from graph_server.ingest.edge_weights import extremes, negative_weights
 from graph_server.ingest.raw_graph import Array, RawGraph
 
 
@@ -32,6 +33,8 @@ def edge_facts(raw: RawGraph, edges: Edges, options: DatasetSpec, *, is_refused:
         mean_in_degree=counts["edges"] / raw.num_nodes,
         largest_in_degree=counts["largest_in_degree"],
         in_degrees=degree_bins(in_degree),
+        weights=extremes(edges.weights),
+        negative_weights=negative_weights(edges.weights, raw),
     )
 
 

@@ -25,7 +25,7 @@ from graph_server.ingest.made_up_features import make_up_features
 from graph_server.ingest.masks import mask_errors
 from graph_server.ingest.raw_graph import Array, RawGraph
 
-READING = (Remedy("drop_unknown_edges", True),)
+READING = (Remedy("drop_unknown_edges", True), Remedy("negative_ids", True))
 DIRECTION = (Remedy("directed", False), Remedy("directed", True))
 FEATURES = (
     Remedy("nan", "zero"),

@@ -16,12 +16,13 @@ def forecast_memory(diagnosis: Diagnosis, programs: Programs, model: str) -> Mem
         return None
     is_directed = bool(diagnosis.edges and diagnosis.edges.directed)
     source = 4 if nodes < 2**31 else 8
+    weight = _FLOAT if diagnosis.edges and diagnosis.edges.weights else 0
     rows = nodes * features * _FLOAT
-    edge_rows = nodes * _ROW + edges * source
+    edge_rows = nodes * _ROW + edges * (source + weight)
     return MemoryForecast(
-        dataset=rows + edges * 2 * _END + nodes * (2 * _ROW + 1),
-        # ids, order and labels, masks and loops
-        graph_folder=rows + edge_rows + nodes * (3 * _ROW + 2),
+        dataset=rows + edges * (2 * _END + weight) + nodes * (2 * _ROW + 1),
+        # ids, order and labels, masks and loops; sums of weights
+        graph_folder=rows + edge_rows + nodes * (3 * _ROW + 2 + 2 * weight),
         training=stored_bytes(programs, num_own=nodes) + edge_rows * (2 if is_directed else 1),
         model=model,
         available=available_memory_bytes(),

@@ -16,14 +16,15 @@ FEATURES = "1,0\n0,1\n1,1\n2,0\n"
 LABELS = "0\n1\n0\n1\n"
 
 
-def write_folder(folder: Path, **contents: str | bytes | np.ndarray) -> Path:
-    """A ring of four vertices; `edges_csv="..."` replaces edges.csv, `features_npy=array` adds features.npy."""
+def write_folder(folder: Path, **contents: str | bytes | np.ndarray | None) -> Path:
+    """A ring of four vertices; `edges_csv="..."` replaces edges.csv, `features_npy=array` adds features.npy; None:
+    no such file."""
     chosen = {"edges_csv": RING, "features_csv": FEATURES, "labels_csv": LABELS} | contents
     stems = {name.partition("_")[0] for name in contents}
     folder.mkdir(exist_ok=True)
     for name, content in chosen.items():
         stem, _, suffix = name.partition("_")
-        if stem in stems and name not in contents:
+        if content is None or (stem in stems and name not in contents):
             continue
         file = folder / f"{stem}.{suffix.replace('_', '.')}"
         if isinstance(content, np.ndarray):

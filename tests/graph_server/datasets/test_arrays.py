@@ -96,7 +96,7 @@ def test_masks_as_columns_and_what_is_not_used(tmp_path: Path):
     ("changes", "reason"),
     [
         ({"edge_index": RING + 1}, r"names 2 times .*: edge 2: 4; edge 3: 4(?s:.*)the ids look 1-based \(1 .. 4\)"),
-        ({"edge_index": RING - 1}, "-1 at position 0 is no exact vertex id"),
+        ({"edge_index": RING - 1}, "names 2 times a vertex that does not exist: edge 0: -1; edge 3: -1"),
         ({"edge_index": RING.astype(np.float32) + 0.5}, "is no exact vertex id"),
         ({"edge_index": np.zeros((3, 3))}, r"edges of shape \(3, 3\)"),
         ({"x": np.eye(3)}, r"y has shape \(4,\) for 3 vertices"),

@@ -40,7 +40,7 @@ def test_vertices_keep_the_order_of_their_file(tmp_path: Path):
     assert (raw.sources.tolist(), raw.targets.tolist()) == ([1], [0])
     assert raw.features.tolist() == [[1, 2], [3, 4.5]]
     assert raw.labels.tolist() == ["x", "y"]
-    assert raw.notes == ("edges.csv: columns weight ignored; edges have no weights here",)
+    assert raw.notes == ("edges.csv: column weight ignored; dataset.edge_weight names a column of weights",)
 
 
 def test_masks_are_true_and_false(tmp_path: Path):

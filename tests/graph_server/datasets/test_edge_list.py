@@ -141,7 +141,7 @@ def test_duplicate_vertices_are_refused(tmp_path: Path):
         ("1,0\n0\n1,1\n2,0\n", r"features\.csv:2: '0' has 1 fields, not 2"),
         ("id,a,b\n0,1\n", r"features\.csv:2: '0,1' has 2 fields, not 3"),
         ("", r"features\.csv holds no vertex"),
-        ("id,a\n-1,0\n", r"features\.csv:2: '-1' is negative"),
+        ("id,a\n-1,0\n", r"features\.csv:2: the id -1 is negative"),
         ("p,1\nq,2\n", r"features\.csv:1: 'p' is not a number"),
     ],
 )

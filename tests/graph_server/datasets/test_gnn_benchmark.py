@@ -136,3 +136,10 @@ def test_the_original_files(
 
 def test_zero_in_degree_is_counted(real_data: Path):
     assert load(real_data / "gnnbench_npz" / "cora.npz", directed=True).report["zero_in_degree"] == 486
+
+
+def test_names_that_are_negative_numbers_are_ids_for_who_asks(tmp_path: Path):
+    file = write_npz(tmp_path / "a.npz", node_names=np.array([-3, 0, 9]))
+    assert read(file).node_ids.tolist() == [0, 1, 2]
+    assert "dataset.negative_ids: true takes them" in read(file).notes[-1]
+    assert read(file, negative_ids=True).node_ids.tolist() == [-3, 0, 9]

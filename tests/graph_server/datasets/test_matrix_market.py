@@ -70,7 +70,7 @@ def test_a_job_says_what_a_matrix_lacks(tmp_path: Path):
         (GENERAL + "3 4 1\n1 1 1\n", ":2: the matrix has 3 rows and 4 columns"),
         (
             GENERAL + "99999999999999 99999999999999 1\n1 1 1\n",
-            r":2 announces 99999999999999 vertices: .* 800000\.0 GB",
+            r":2 announces 99999999999999 vertices: .* 3200000\.0 GB",
         ),
         (GENERAL + "3 3 2\n1 1 1\n", "holds 1 entries, and line 2 announces 2"),
         (GENERAL + "3 3 1\n1 1\n", ":3: '1 1' has 2 fields, not 3"),

@@ -98,7 +98,7 @@ def test_one_file_of_edges_names_its_vertices(tmp_path: Path):
     folder = write(tmp_path, edges={"source": [5, 9], "target": [9, 5], "weight": [0.5, 1.0]})
     raw = read(folder / "edges.parquet")
     assert raw.node_ids.tolist() == [5, 9]
-    assert raw.notes == ("edges.parquet: columns weight ignored; edges have no weights here",)
+    assert raw.notes == ("edges.parquet: column weight ignored; dataset.edge_weight names a column of weights",)
     with pytest.raises(DatasetError, match="has no labels for its 2 vertices") as error:
         load(folder)
     assert "holds edges alone" in error.value.why
@@ -156,3 +156,13 @@ def test_cora_is_what_the_other_formats_say(real_data: Path):
     assert np.array_equal(dataset.features > 0, bundled.features > 0)
     assert np.array_equal(dataset.labels, bundled.labels)
     assert np.array_equal(dataset.node_ids, bundled.node_ids)
+
+
+@pytest.mark.parametrize("nodes", [None, NODES | {"id": [-900, 7, 8, 30]}])
+def test_negative_ids_are_for_who_asks(tmp_path: Path, nodes: dict | None):
+    write(tmp_path, edges={"src": [7, -900], "dst": [8, 30]}, nodes=nodes or NODES)
+    path = tmp_path if nodes else tmp_path / "edges.parquet"
+    with pytest.raises(DatasetError, match=r"row [01]: the id -900 is negative"):
+        read(path)
+    raw = parquet.read(path, DatasetSpec(path=str(path), negative_ids=True))
+    assert raw.node_ids[raw.sources].tolist() == [7, -900]

@@ -15,7 +15,7 @@ from graph_server.generate.recipe import Recipe, edges_of, features_of, labels_o
 from graph_server.generate.write import generate
 from graph_server.ingest.dataset import Dataset, prepare
 
-KINDS = ("blocks", "rmat")
+KINDS = ("blocks", "ring", "rmat")
 SMALL = {"num_vertices": 3000, "num_edges": 20_000, "num_classes": 4, "num_features": 8, "num_blocks": 12}
 
 
@@ -49,7 +49,7 @@ def test_neighbours_and_features_tell_the_label(kind: str):
     recipe = Recipe(**SMALL, kind=kind, signal=1.0)
     sources, targets = edges_of(recipe, 0, 20_000)
     alike = float((labels_of(recipe, sources) == labels_of(recipe, targets)).mean())
-    assert alike > {"blocks": 0.8, "rmat": 0.35}[kind]
+    assert alike > {"blocks": 0.8, "ring": 0.75, "rmat": 0.35}[kind]
     labels, features = labels_of(recipe, np.arange(3000)), features_of(recipe, 0, 0, 3000)
     centroids = np.stack([features[labels == label].mean(axis=0) for label in range(4)])
     nearest = ((features[:, None] - centroids) ** 2).sum(axis=2).argmin(axis=1)
@@ -62,6 +62,19 @@ def test_degrees_differ_widely_and_edges_stay_in_their_block():
     degrees = np.bincount(np.concatenate([sources, targets]), minlength=3000)
     assert degrees.max() > 10 * np.median(degrees)
     assert 0.88 < (sources % 12 == targets % 12).mean() < 0.95
+
+
+def test_in_a_ring_edges_lead_no_farther_than_the_next_block():
+    recipe = Recipe(**SMALL, kind="ring", inside=0.7)
+    sources, targets = edges_of(recipe, 0, 20_000)
+    apart = (targets - sources) % 12
+    assert set(np.unique(apart)) == {0, 1}
+    assert (apart == 0).mean() == pytest.approx(0.7, abs=0.02)
+
+
+def test_masks_take_their_shares():
+    masks = masks_of(Recipe(**SMALL, kind="blocks", train=0.1, valid=0.3), np.arange(100_000))
+    assert np.bincount(masks)[[1, 2, 4]] / 100_000 == pytest.approx([0.1, 0.3, 0.6], abs=0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,6 +117,8 @@ def test_what_is_held_does_not_grow_with_the_graph(tmp_path: Path, monkeypatch: 
         ({"num_vertices": 0}, "num_vertices = 0"),
         ({"num_edges": -1}, "num_edges = -1"),
         ({"inside": 1.5}, r"inside = 1\.5"),
+        ({"train": -0.5}, r"train = -0\.5"),
+        ({"train": 0.8, "valid": 0.3}, r"train = 0\.8 and valid = 0\.3"),
         ({"num_classes": 4000}, "num_classes = 4000 for 3000 vertices"),
     ],
 )

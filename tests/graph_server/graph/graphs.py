@@ -29,6 +29,7 @@ class Graph:
     task: str = "multi_class"
     class_values: tuple[Any, ...] = (10, 20, 30)
     report: Mapping[str, object] = field(default_factory=lambda: {"self_loops": np.int64(0), "notes": ("none",)})
+    weights: np.ndarray | None = None
 
     @property
     def edges(self) -> EdgeList:

@@ -17,6 +17,7 @@ from graph_server.graph.csr import (
     symmetrised,
     transpose,
     validate,
+    weight_sums,
 )
 from tests.examples import examples
 from tests.graph_server.graph.graphs import Graph, graph_of, graphs
@@ -78,6 +79,34 @@ def test_loops_of_a_block_are_those_of_its_own_ids():
 
 def test_duplicates_whose_reverse_stands_once_are_not_symmetric():
     assert not is_symmetric(build(graph_of([(0, 1), (0, 1), (1, 0)], 2).edges))
+
+
+def weighted(*edges: tuple[int, int, float]) -> EdgeList:
+    sources, targets, weights = (np.array(column) for column in zip(*edges, strict=True))
+    return EdgeList(sources, targets, 4, weights.astype(np.float32))
+
+
+def test_weights_stay_with_their_edges_and_repeats_in_order():
+    csr = build(weighted((2, 0, 5), (1, 0, 9), (2, 0, 3), (1, 3, 7), (0, 2, 1)))
+    assert (csr.indices.tolist(), csr.weights.tolist()) == ([1, 2, 2, 0, 1], [9, 5, 3, 1, 7])
+    out = transpose(csr, 4)
+    assert (out.indices.tolist(), out.weights.tolist()) == ([2, 0, 3, 0, 0], [1, 9, 7, 5, 3])
+    assert weight_sums(csr).tolist() == [17, 0, 1, 7]
+
+
+@pytest.mark.parametrize(("back", "same"), [(2, True), (3, False)])
+def test_symmetric_are_weights_that_are_the_same_both_ways(back: float, same: bool):
+    csr = build(weighted((0, 1, 2), (1, 0, back), (3, 3, 5)))
+    assert is_symmetric(csr) is same
+    assert is_symmetric(csr._replace(weights=None))
+    assert symmetrised(csr).weights is None
+
+
+@pytest.mark.parametrize("num_columns", [4, 2**31])
+def test_any_number_of_columns_groups_weights_alike(num_columns: int):
+    rows, columns = np.array([1, 0, 1, 1]), np.array([3, 2, 0, 3])
+    csr = group(rows, columns, 2, num_columns, weights=np.arange(4, dtype=np.float32))
+    assert (csr.indices.tolist(), csr.weights.tolist()) == ([2, 0, 3, 3], [1, 2, 0, 3])
 
 
 @pytest.mark.parametrize(

@@ -109,10 +109,10 @@ def test_bounds_that_do_not_hash_are_found_by_verify(folder: GraphFolder):
 
 
 def test_another_format_version_is_refused(folder: GraphFolder):
-    edit(folder.path, lambda manifest: manifest.update(format_version=2, bounds="elsewhere"))
-    with pytest.raises(DatasetError, match="has format_version 2") as caught:
+    edit(folder.path, lambda manifest: manifest.update(format_version=3, bounds="elsewhere"))
+    with pytest.raises(DatasetError, match="has format_version 3") as caught:
         GraphFolder.open(folder.path)
-    assert caught.value.why == "this program reads format_version 1"
+    assert caught.value.why == "this program reads format_version 1 and 2"
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"format_version": 1}'])

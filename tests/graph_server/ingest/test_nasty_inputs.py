@@ -56,10 +56,43 @@ def test_ids_of_any_kind_become_rows_and_stay_the_users(tmp_path: Path, ids: tup
     assert (dataset.sources.tolist(), dataset.targets.tolist()) == ([1, 2], [2, 0])
 
 
-@pytest.mark.parametrize("number", ["-1", str(2**63), "-9223372036854775808"])
-def test_a_negative_or_too_large_id_is_refused_with_its_line(tmp_path: Path, number: str):
-    with pytest.raises(DatasetError, match=rf"edges\.csv:2: '{number}' is negative or beyond 64 bits"):
+@pytest.mark.parametrize("number", [str(2**63), str(-(2**63) - 1)])
+def test_an_id_beyond_64_bits_is_refused_with_its_line(tmp_path: Path, number: str):
+    with pytest.raises(DatasetError, match=rf"edges\.csv:2: '{number}' is beyond 64 bits"):
         load(write_folder(tmp_path, edges_csv=f"0,1\n1,{number}\n"))
+
+
+def test_a_negative_id_is_refused_with_its_line_or_taken_by_opt_in(tmp_path: Path):
+    folder = write_folder(
+        tmp_path, edges_csv="-7,5\n5,-7\n5,-9223372036854775808\n", features_csv=None,
+        labels_csv="id,y\n-7,0\n5,1\n-9223372036854775808,1\n",
+    )  # fmt: skip
+    with pytest.raises(DatasetError, match=r"edges\.csv:1: the id -7 is negative \(1 of 3 are\)") as error:
+        load(folder, features="degree", directed=True)
+    assert "dataset.negative_ids: true" in error.value.fix
+    dataset = load(folder, features="degree", directed=True, negative_ids=True)
+    assert dataset.node_ids.tolist() == [-(2**63), -7, 5]
+    assert (dataset.sources.tolist(), dataset.targets.tolist()) == ([1, 2, 2], [2, 1, 0])
+    assert dataset.labels.tolist() == [1, 0, 1]
+    assert dataset.report["negative_ids"] == 2
+    assert "2 vertices have negative ids, which are kept" in dataset.report["notes"]
+
+
+def test_a_negative_id_among_vertices_that_are_listed(tmp_path: Path):
+    folder = write_folder(
+        tmp_path, edges_csv="-1,0\n0,-1\n", features_csv="id,f\n0,1\n-1,2\n", labels_csv="id,y\n-1,1\n0,0\n"
+    )
+    with pytest.raises(DatasetError, match=r"features\.csv:3: the id -1 is negative"):
+        load(folder)
+    assert load(folder, negative_ids=True).node_ids.tolist() == [0, -1]
+
+
+def test_a_negative_end_of_an_edge_is_no_vertex_unless_it_is_listed(tmp_path: Path):
+    folder = write_folder(tmp_path, edges_csv="0,1\n-1,0\n1,0\n")
+    for options in ({}, {"negative_ids": True}):
+        with pytest.raises(DatasetError, match="names 1 times a vertex that does not exist: line 2: -1"):
+            load(folder, **options)
+    assert load(folder, drop_unknown_edges=True).num_edges == 2
 
 
 def test_ids_that_are_whole_floats_pass_and_rounded_ones_do_not(tmp_path: Path):

@@ -35,3 +35,8 @@ def test_a_number_of_vertices_that_cannot_be(number: int):
     with pytest.raises(DatasetError, match=f"graph announces {number} vertices"):
         check_num_nodes(number, "graph")
     check_num_nodes(1, "graph")
+
+
+def test_among_texts_numbers_are_found_negative_ones_too():
+    index = NodeIndex(np.array([-5, 7]))
+    assert index.rows(np.array(["-5", "7", "x", "--5", "5-", "-", "07"])).tolist() == [0, 1, -1, -1, -1, -1, -1]

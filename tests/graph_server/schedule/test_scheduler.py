@@ -19,6 +19,7 @@ from graph_server.schedule.events import (
     Finish,
     Gather,
     GhostRowsArrived,
+    IntervalsMayEnd,
     PeerLost,
     Reason,
     ReportFinished,
@@ -121,6 +122,17 @@ def test_pipe_starts_a_gather_as_soon_as_its_rows_are_there():
     handle(scheduled, ClockAdvanced(train(1)), done(PROJECT, 0), done(PROJECT, 1))
     assert handle(scheduled, done(SCATTER, 1)) == []  # 0 has not scattered
     assert handle(scheduled, done(SCATTER, 0)) == [Gather(train(1), GATHER, 0), Gather(train(1), GATHER, 1)]
+
+
+def test_the_last_task_waits_until_the_interval_may_end():
+    scheduled, pass_ = scheduler({1: (1,)}, num_intervals=2), train(2)
+    handle(scheduled, IntervalsMayEnd(3), ClockAdvanced(pass_))
+    assert walk(scheduled, pass_, range(LAST), 1) == []
+    assert handle(scheduled, IntervalsMayEnd(2)) == [], "told late"
+    assert handle(scheduled, IntervalsMayEnd(4)) == [Apply(pass_, LAST, 1, 1)]
+    assert handle(scheduled, done(LAST, 1, pass_)) == [ReportFinished(pass_, 1)]
+    assert handle(scheduled, ClockAdvanced(evaluate(2))) == [Apply(evaluate(2), PROJECT, 1, 1)]
+    assert walk(scheduled, evaluate(2), range(4), 1) == [ReportFinished(evaluate(2), 1)]
 
 
 def test_pipe_does_not_wait_for_rows_that_nobody_here_reads():

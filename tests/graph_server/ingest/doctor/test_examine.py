@@ -154,3 +154,13 @@ def test_findings_stand_in_the_order_of_their_weight():
     levels = [one.level for one in look_at(**FAULTS["one way"], labels=np.array([0, 0, -1, 0])).findings]
     assert levels == sorted(levels, key=["refused", "warning", "note"].index)
     assert set(levels) == {"refused", "warning", "note"}
+
+
+def test_negative_ids_are_named_with_the_option_that_keeps_them(tmp_path: Path):
+    diagnosis = looked_at(
+        write_folder(tmp_path, edges_csv="0,-1\n-1,0\n", features_csv="id,f\n0,1\n-1,2\n", labels_csv="0\n1\n")
+    )
+    found = finding(diagnosis, "read")
+    assert "features.csv:3: the id -1 is negative" in found.what
+    assert found.options == ("dataset.negative_ids: true",)
+    assert diagnosis.num_nodes == 2
