@@ -47,8 +47,10 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in UNSET} | dict(more or {})
 
 
-def run_watched(command: Sequence[str], env: Mapping[str, str], *, seconds: float) -> Finished:
-    """Ends it after so many seconds."""
+def run_watched(
+    command: Sequence[str], env: Mapping[str, str], *, seconds: float, between: float = SECONDS_BETWEEN
+) -> Finished:
+    """Ends it after so many seconds. between: looks at memory."""
     cores, began, busy, own = os.cpu_count() or 1, time.monotonic(), machine_seconds(), _children_seconds()
     peak, deadline = 0, began + seconds
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -56,7 +58,7 @@ def run_watched(command: Sequence[str], env: Mapping[str, str], *, seconds: floa
         try:
             while process.poll() is None and time.monotonic() < deadline:
                 peak = max(peak, memory_of(process.pid))
-                _wait(process, min(SECONDS_BETWEEN, max(0.0, deadline - time.monotonic())))
+                _wait(process, min(between, max(0.0, deadline - time.monotonic())))
         finally:
             code = process.poll()
             if code is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from cli.failures import in_words
 from cli.plan_text import plan_lines
 from cli.progress import Phases
 from cli.settings import GroupedCommand, cache_dir_option, setting_options, typed
+from common.pricing import price_note
 
 HELP = """Say what a training would need and cost on AWS; nothing is started.
 
@@ -34,6 +36,8 @@ def _plan(target: str | None, cache_dir: Path | None, as_json: bool, **settings:
         click.echo(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode())
     else:
         click.echo("\n".join(plan_lines(plan)))
+    if note := price_note(os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
+        click.echo(f"note: {note}", err=True)
 
 
 plan = GroupedCommand(

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def plan_lines(plan: Plan) -> list[str]:
     graph = plan.graph
-    head = f"{plan.name}: {plan.model} on {graph.num_nodes:,} vertices, {graph.num_edges:,} edges"
+    edges = f"{graph.num_edges:,} {graph.weighted * 'weighted '}edges"
+    head = f"{plan.name}: {plan.model} on {graph.num_nodes:,} vertices, {edges}"
     return [
         f"{head}; {len(plan.memory_bytes)} x {plan.instance_type}, {plan.num_epochs} epochs",
         "",

@@ -19,13 +19,13 @@ is detected. Flags win over the job spec, which wins over defaults. Results go i
 Ctrl-C stops after the epoch; a run that was stopped, killed or lost goes on with dorylus train --resume RUN_FOLDER."""
 
 
-SWITCHES = ("quiet", "as_json", "in_process", "secure")
+SWITCHES = ("quiet", "as_json", "in_process", "secure", "ignore_memory")
 
 
 def _train(
     target: str | None, run_dir: Path | None, resume: Path | None, cache_dir: Path | None, **settings: object
 ) -> None:
-    quiet, as_json, in_process, secure = (bool(settings.pop(name)) for name in SWITCHES)
+    quiet, as_json, in_process, secure, ignore_memory = (bool(settings.pop(name)) for name in SWITCHES)
     # Here, not above: the machinery takes a second to load, and --help needs none of it.
     from graph_server.graph.cache import default_cache_dir
     from local_cloud.load_job import load_job, need_a_target
@@ -49,6 +49,7 @@ def _train(
                 in_process=in_process,
                 secure=secure,
                 resume=resume is not None,
+                ignore_memory=ignore_memory,
             )
             summary = train_job(resolved, options, observer)
             if summary.state == "Stopped":  # the exit code says so; one more Ctrl-C must not change it
@@ -84,6 +85,9 @@ train = GroupedCommand(
         cache_dir_option(),
         click.Option(["--in-process"], is_flag=True, help="All roles in this process, instead of one each."),
         click.Option(["--secure"], is_flag=True, help="CURVE over TCP between the roles, instead of ipc."),
+        click.Option(
+            ["--ignore-memory"], is_flag=True, help="Start even if the forecast says that memory is too small."
+        ),
         click.Option(["--quiet"], is_flag=True, help="Say only how it ended."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON, alone on stdout."),
         *setting_options(),

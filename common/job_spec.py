@@ -62,7 +62,8 @@ class DatasetSpec(Group):
     """Whether a repeated edge counts once; auto: yes for formats whose lists are sets (Planetoid, LINQS), while edge
     lists keep duplicates and report them."""
     edge_weight: Annotated[str | None, Text("the name of a column", null=True)] = None
-    """Name of a column of weights; null: a weight column is reported and not used."""
+    """Name of a column of weights, which multiply the rows that are added up; null: a weight column is reported and
+    not used."""
     features: Literal["file", "degree", "one_hot"] = "file"
     """Where the vertices' features come from; degree: the in-degree, one column; one_hot: one column for each vertex,
     at most 20,000 of them."""
@@ -83,6 +84,9 @@ class DatasetSpec(Group):
     """Seed of the split; never `training.seed`."""
     drop_unknown_edges: Annotated[bool, Switch()] = False
     """true: edges to vertices that are not listed are dropped and counted, instead of an error."""
+    negative_ids: Annotated[bool, Switch()] = False
+    """true: vertices may have negative numbers for ids, and are counted; such an id is usually an overflow or a mark
+    for 'missing', and refused."""
     allow_pickle: Annotated[bool, Switch()] = False
     """true: Python objects in .npz are read too, by a restricted reader that builds arrays and matrices and runs
     nothing."""
@@ -176,6 +180,9 @@ class TrainingSpec(Group):
     """async only, in epochs: how old a row may be beyond the last epoch's; with another mode it is an error."""
     weight_update: Literal["epoch", "interval"] = "epoch"
     """epoch: one optimizer step per epoch; interval: one per interval and epoch, async only."""
+    weight_prediction: Annotated[bool, Switch()] = True
+    """async only, with weight_update epoch: weights that lack updates are carried on along the newest step; false: as
+    in the paper; with another mode it is an error."""
     async_until: Annotated[float | None, Real(null=True)] = None
     """Valid metric at which async becomes pipe."""
     precision: Literal["float32", "mixed"] = "float32"
@@ -214,6 +221,8 @@ class TrainingSpec(Group):
         if "staleness" in self.model_fields_set:
             why = f"in {self.mode} mode a Gather waits for this epoch's rows, so a bound has no effect"
             raise _needs_async("staleness", why)
+        if "weight_prediction" in self.model_fields_set:
+            raise _needs_async("weight_prediction", f"in {self.mode} mode no epoch begins before all updates are there")
         if self.weight_update == "interval":
             raise _needs_async("weight_update", f"{self.mode} mode makes one optimizer step per epoch")
         if self.async_until is not None:
@@ -343,7 +352,11 @@ def layers_of(hidden_size: object) -> int | None:
 
 def not_to_be_given(spec: JobSpec) -> frozenset[str]:
     """Keys whose default holds but which this spec may not spell out: giving them would be a Conflict."""
-    return frozenset() if spec.training.mode == "async" else frozenset({"training.staleness"})
+    return (
+        frozenset()
+        if spec.training.mode == "async"
+        else frozenset({"training.staleness", "training.weight_prediction"})
+    )
 
 
 def job_name_from(text: str) -> str:

@@ -25,6 +25,11 @@ class Pass(msgspec.Struct, frozen=True, order=True):
     def __str__(self) -> str:
         return f"{self.kind.name.lower()} {self.epoch}"
 
+    @property
+    def missing_updates(self) -> int:
+        """How many updates of earlier epochs its weights lack: more than 0 only in async, with staleness above 0."""
+        return max(0, self.epoch - 1 - self.weights_version) if self.kind is PassKind.TRAIN else 0
+
 
 def train(epoch: int) -> Pass:
     return Pass(epoch, PassKind.TRAIN, epoch - 1)

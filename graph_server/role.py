@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from common.job_setup import task_job
+from common.job_setup import derive_programs, task_job
 from common.job_spec import JobSpec
 from common.kernel_names import kernel_names
 from common.peak_memory import PeakMemory
@@ -26,6 +26,7 @@ from graph_server.backends.base import FunctionOptions
 from graph_server.billed import Billed
 from graph_server.graph.folder_reader import GraphFolder
 from graph_server.graph.partition import Partition, deal_folder
+from graph_server.graph.share import files_of_server, reads_ghost_features
 from graph_server.lease_settings import lease_settings
 from graph_server.server import GraphServer
 
@@ -85,8 +86,13 @@ class GraphRole:
             self._finished.set()
 
     def _partition(self) -> Partition:
-        folder = GraphFolder.open(Path(self._start.graph_folder))
-        return Partition.load(folder, deal_folder(folder, self._start.num_graph_servers), self._start.number)
+        path, facts, number = Path(self._start.graph_folder), self._start.facts, self._start.number
+        folder = GraphFolder.open(path, only=())
+        book = deal_folder(folder, self._start.num_graph_servers)
+        widths = {"num_features": facts.num_features, "num_classes": facts.num_classes}
+        ghost_features = reads_ghost_features(derive_programs(self._spec, **widths, task=facts.task))
+        only = files_of_server(folder, book, number, ghost_features=ghost_features)
+        return Partition.load(GraphFolder.open(path, only=only), book, number)
 
     def _assemble(
         self, partition: Partition, channel: Channel, functions: FunctionOptions | None, record: Recorder

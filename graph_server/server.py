@@ -34,6 +34,7 @@ from graph_server.schedule.events import (
     Gather,
     GhostRowsArrived,
     IntervalMayBegin,
+    IntervalsMayEnd,
     Reason,
     ReportFinished,
     Scatter,
@@ -168,6 +169,8 @@ class GraphServer:
             if clock.ended is not None:
                 self._events.put_nowait(ClockStopped(REASONS[clock.ended]))
                 return
+            if clock.ends_below is not None:
+                self._events.put_nowait(IntervalsMayEnd(clock.ends_below))
             if clock.pass_ is not None:
                 self._events.put_nowait(ClockAdvanced(clock.pass_))
             for grant in clock.grants:

@@ -116,7 +116,7 @@ class Lease:
     ) -> tuple[TaskOutputs, tuple[float, int, int]]:
         """With the seconds it took, and the bytes of weights and of gradients."""
         job, programs = what
-        weights, fetched = await self._parameters.weights(task.pass_.weights_version)
+        weights, fetched = await self._parameters.weights(task.pass_.weights_version, task.pass_.missing_updates)
         masks = Masks(
             seed=job.seed,
             interval=task.interval,

@@ -21,10 +21,14 @@ class Asynchrony(msgspec.Struct, frozen=True, kw_only=True):
     """Waited for the next epoch to be opened, evaluations included."""
     read_gate_seconds: float
     """Waited for rows."""
+    order_gate_seconds: float
+    """Waited for other intervals to end their epoch before, so that a parameter server holds back no more gradients."""
     table_seconds: float
     """Waited for others to read or publish a table's rows."""
     stash_bytes: int
     """Of older weights versions, at their most, over all parameter servers."""
+    held_back_bytes: int
+    """The same, of gradients that waited for those of other intervals."""
 
     @property
     def max_staleness(self) -> int:
@@ -40,6 +44,8 @@ def asynchrony(counts: Mapping[str, int]) -> Asynchrony:
         reads_ahead=counts.get("reads_ahead", 0),
         epoch_gate_seconds=counts.get("epoch_gate_wait_ms", 0) / 1000,
         read_gate_seconds=counts.get("read_gate_wait_ms", 0) / 1000,
+        order_gate_seconds=counts.get("order_gate_wait_ms", 0) / 1000,
         table_seconds=counts.get("table_wait_ms", 0) / 1000,
         stash_bytes=counts.get("stash_bytes", 0),
+        held_back_bytes=counts.get("held_back_bytes", 0),
     )

@@ -58,8 +58,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lambda_gb_seconds: float = 0.0
     lambda_requests: int = 0
     cost_usd: float | None = None
-    """What the run would have cost in us-east-1: each server a cluster.instance_type, on demand, from the command to
-    the summary; Lambda as metered."""
+    """What the run would have cost in us-east-1: each server a cluster.instance_type, from the command to the summary,
+    in the cloud from its launch until it is torn down; Lambda as metered."""
     bill: tuple[CostItem, ...] = ()
     """What cost_usd is the sum of."""
     peak_pss_bytes: int = 0

@@ -16,11 +16,13 @@ from pathlib import Path
 from common.pricing import instance_hour
 from common.resolve_spec import ResolvedSpec, dump
 from graph_server.ingest.detect import bundled_names, is_bundled_name
+from graph_server.ingest.memory import available_memory_bytes
 from local_cloud import run_folder
 from local_cloud.cluster import ClusterOptions
 from local_cloud.generations import Origin
 from local_cloud.in_process import Saving, run_in_process
 from local_cloud.observer import Observer
+from local_cloud.plan.memory_check import refuse_what_does_not_fit
 from local_cloud.prepare import PreparedJob, prepare_job
 from local_cloud.recorded_run import RecordedRun, Run
 from local_cloud.restarts import run_job
@@ -37,7 +39,8 @@ from parameter_server.checkpoint import CheckpointFolder
 class RunOptions:
     """base_folder: where relative paths start. run_dir: the run folder itself; None: a new one under output.path.
     in_process: all roles in this process; secure: CURVE over TCP between them instead of ipc. resume: go on with the
-    run in run_dir. checkpoints: URL of their folder; None: in the run folder; s3_endpoint: of another S3 than AWS's."""
+    run in run_dir. checkpoints: URL of their folder; None: in the run folder; s3_endpoint: of another S3 than AWS's.
+    ignore_memory: start even if this machine has too little."""
 
     base_folder: Path
     cache_dir: Path
@@ -47,6 +50,7 @@ class RunOptions:
     resume: bool = False
     checkpoints: str | None = None
     s3_endpoint: str | None = None
+    ignore_memory: bool = False
 
 
 def train_job(resolved: ResolvedSpec, options: RunOptions, observer: Observer) -> Summary:
@@ -84,6 +88,8 @@ def _prepare(resolved: ResolvedSpec, options: RunOptions, observer: Observer) ->
     job = prepare_job(resolved.spec, base_folder=options.base_folder, cache_dir=options.cache_dir, observer=observer)
     clock_settings(job.spec, job.facts)
     instance_hour(job.spec.cluster.instance_type)
+    if not options.ignore_memory:
+        refuse_what_does_not_fit(job, available_memory_bytes())
     return job
 
 

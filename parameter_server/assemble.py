@@ -13,9 +13,11 @@ from parameter_server.checkpoint import Checkpoint, CheckpointFolder
 from parameter_server.checkpoint_files import shard_state
 from parameter_server.checkpoint_keeper import CheckpointPlace
 from parameter_server.clock_events import ClockSettings, check_valid_mask
+from parameter_server.gradient_gate import window_of
 from parameter_server.initial_weights import initial_weights
 from parameter_server.interval_store import IntervalSteps, IntervalWeightStore
 from parameter_server.optimizers import Optimizer, make_optimizer
+from parameter_server.predicting_store import PredictingWeightStore
 from parameter_server.same_job import job_record
 from parameter_server.saved_state import Resumed
 from parameter_server.training_clock import TrainingClock
@@ -41,9 +43,8 @@ def weight_store(
     start = None if resumed is None else Resumed(shard_state(resumed.state, count, number), resumed.clock)
     optimizer, staleness = _optimizer(spec, training.weight_decay), training.staleness
     if training.weight_update == "epoch":
-        return WeightStore(
-            rows, optimizer, facts.num_intervals, generation=generation, staleness=staleness, resumed=start
-        )
+        kind = PredictingWeightStore if training.weight_prediction else WeightStore
+        return kind(rows, optimizer, facts.num_intervals, generation=generation, staleness=staleness, resumed=start)
     total = sum(facts.train_per_interval)
     steps = IntervalSteps(
         _optimizer(spec, training.weight_decay / facts.num_intervals),
@@ -76,6 +77,7 @@ def clock_settings(spec: JobSpec, facts: GraphFacts, *, saves: bool = False) -> 
         staleness=training.staleness if training.mode == "async" else None,
         async_until=training.async_until,
         checkpoint_frequency=spec.output.save_model_frequency if saves else 0,
+        gradient_window=_gradient_window(spec, facts),
     )
     check_valid_mask(settings, facts.num_valid)
     return settings
@@ -96,6 +98,18 @@ def checkpoint_place(
     folder = CheckpointFolder(url, endpoint_url=endpoint_url, keep=spec.output.keep_checkpoints)
     record = job_record(spec, facts, job_id=job_id, generation=generation)
     return CheckpointPlace(folder, record, float(spec.output.checkpoint_seconds))
+
+
+def _gradient_window(spec: JobSpec, facts: GraphFacts) -> int | None:
+    """With one step per interval no gradient waits for those of other intervals."""
+    if spec.training.weight_update == "interval":
+        return None
+    widths = {"num_features": facts.num_features, "num_classes": facts.num_classes}
+    parameters = derive_programs(spec, **widths, task=facts.task).model.parameters()
+    rows = shard(
+        {each.name: np.empty(each.shape, np.float32) for each in parameters}, spec.cluster.num_parameter_servers, 0
+    )
+    return window_of(facts.num_intervals, sum(array.nbytes for array in rows.values()))
 
 
 def _optimizer(spec: JobSpec, weight_decay: float) -> Optimizer:

@@ -27,6 +27,8 @@ class ClockSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of async; None: every epoch ends with a pause (sync, pipe)."""
     async_until: float | None = None
     """From this valid metric on every epoch ends with a pause."""
+    gradient_window: int | None = None
+    """How many intervals may end an epoch out of order; see gradient_gate.py. None: all."""
     checkpoint_frequency: int = 0
     """Epochs between checkpoints; 0: none, not even at the end."""
 
@@ -57,6 +59,13 @@ class IntervalsMayBegin(msgspec.Struct, frozen=True):
     grants: tuple[tuple[int, Pass], ...]
     exact_until: int
     """Up to this epoch a Gather reads rows of its own epoch only."""
+
+
+class MayEnd(msgspec.Struct, frozen=True):
+    """Intervals whose places in line lie below this may begin the last backward task of their epoch: see
+    gradient_gate.py."""
+
+    ends_below: int
 
 
 class EpochEnded(msgspec.Struct, frozen=True):
@@ -96,7 +105,7 @@ class Stopped(msgspec.Struct, frozen=True):
     last_epoch: int = 0
 
 
-ClockEvent = PassOpened | IntervalsMayBegin | EpochEnded | BestChanged | BecameExact | CheckpointDue | Stopped
+ClockEvent = PassOpened | IntervalsMayBegin | MayEnd | EpochEnded | BestChanged | BecameExact | CheckpointDue | Stopped
 
 
 def check_valid_mask(settings: ClockSettings, num_valid: int) -> None:

@@ -18,6 +18,7 @@ from parameter_server.clock_events import (
     ClockState,
     EpochEnded,
     IntervalsMayBegin,
+    MayEnd,
     PassOpened,
     Stopped,
 )
@@ -50,6 +51,7 @@ class ClockKeeper:
         self.stopped: Stopped | None = None
         self._grants: dict[int, tuple[int, messages.Grant]] = {}
         """Interval -> the tick of its newest grant, and the grant."""
+        self._ends_below: int | None = None
         self._epochs: list[EpochMetrics] = []
         self._notes: list[str] = []
 
@@ -104,7 +106,7 @@ class ClockKeeper:
         async with self._moved:
             await self._moved.wait_for(lambda: self.state.ticks > seen)
         grants = tuple(grant for tick, grant in self._grants.values() if tick > seen)
-        return msgspec.structs.replace(self.state, grants=grants)
+        return msgspec.structs.replace(self.state, grants=grants, ends_below=self._ends_below)
 
     # ---- what the clock says
 
@@ -128,6 +130,9 @@ class ClockKeeper:
                     await self._tell(messages.Clock(self.state.ticks + 1, pass_))
                 case IntervalsMayBegin():
                     await self._grant(event)
+                case MayEnd(ends_below):
+                    self._ends_below = ends_below
+                    await self._tell(msgspec.structs.replace(self.state, ticks=self.state.ticks + 1))
                 case Stopped(state, reason):
                     self.stopped = event
                     await self._tell(messages.Clock(self.state.ticks + 1, None, state.value, reason))

@@ -67,10 +67,9 @@ class IntervalWeightStore(WeightStore):
         self._news: list[Place] = []
         self._per_epoch_from: int | None = resumed.clock.epoch + 1 if resumed and resumed.clock.is_exact else None
 
-    @property
-    def held_bytes(self) -> int:
+    def _waiting_bytes(self) -> int:
         waiting = (array for gradients in self._gradients.values() for array in gradients.values())
-        return super().held_bytes + sum(array.nbytes for array in waiting)
+        return super()._waiting_bytes() + sum(array.nbytes for array in waiting)
 
     def push(self, key: GradientKey, gradient: Array) -> Pushed:
         if self._is_per_epoch(key.pass_.epoch):
@@ -86,6 +85,7 @@ class IntervalWeightStore(WeightStore):
             self._check_gradient(key, gradient)
             self._stages[key.parameter] = key.stage
             self._gradients[whose] = {**known, key.parameter: np.array(gradient)}
+            self._note_held_back()
             if self._steps.leads and self._is_complete(*whose):
                 self._give_place(Place(*whose, begins=False))
         self._advance()

@@ -127,7 +127,7 @@ class ParameterRole:
                 report = messages.RoleReport(
                     dict(traffic.payload),
                     dict(traffic.overhead),
-                    {"stash_bytes": self._store.stash_bytes},
+                    {"stash_bytes": self._store.stash_bytes, "held_back_bytes": self._store.held_back_bytes},
                     (kernel_names(),),
                     self._memory.sample(at_once=True),
                 )

@@ -37,8 +37,8 @@ class ParameterServer:
         if getattr(message, "generation", self._generation) != self._generation:
             return messages.Superseded(self._generation), ()
         match message:
-            case messages.PullWeights(_, version):
-                return await self._pull(version)
+            case messages.PullWeights(_, version, missing):
+                return await self._pull(version, missing)
             case messages.PushGradients():
                 return await self._push(message, buffers)
             case messages.KeepVersion(_, version, release):
@@ -66,15 +66,15 @@ class ParameterServer:
                 return messages.Done(), ()
         return messages.Refused(f"this parameter server has no answer to {type(message).__name__}"), ()
 
-    async def _pull(self, version: int) -> Reply:
-        weights = await self._wait_for(version)
+    async def _pull(self, version: int, missing: int) -> Reply:
+        weights = await self._wait_for(version, missing)
         names = tuple(weights)
         return messages.Weights(version, names), [weights[name] for name in names]
 
-    async def _wait_for(self, version: int) -> dict[str, Array]:
+    async def _wait_for(self, version: int, missing: int = 0) -> dict[str, Array]:
         async with self._new_version:
             await self._new_version.wait_for(lambda: self._store.version >= version)
-        return dict(self._store.pull(version) or {})
+        return dict(self._store.pull(version, missing) or {})
 
     async def _push(self, message: messages.PushGradients, buffers: list[Array]) -> Reply:
         gradients = exactly(buffers, len(message.names), "PushGradients")

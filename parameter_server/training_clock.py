@@ -24,11 +24,13 @@ from parameter_server.clock_events import (
     ClockState,
     EpochEnded,
     IntervalsMayBegin,
+    MayEnd,
     PassOpened,
     Stopped,
 )
 from parameter_server.epoch_gate import EpochGate, Sums
 from parameter_server.epoch_metrics import training_loss
+from parameter_server.gradient_gate import GradientGate
 from parameter_server.metrics import JudgedRows, epoch_metrics
 from parameter_server.saved_state import ClockRecord
 from parameter_server.tree_sum import sum_by_name
@@ -72,6 +74,7 @@ class TrainingClock:
         self._epoch, self._version, self._first = record.epoch, record.version, record.epoch + 1
         self._is_exact = settings.staleness is None or record.is_exact
         self._gate: EpochGate | None = None
+        self._order = GradientGate(num_intervals, settings.gradient_window, epoch=record.epoch)
         self._current: Pass | None = None
         self._granted: dict[int, Pass] = {}
         self._reports: dict[int, Sums] = {}
@@ -105,7 +108,7 @@ class TrainingClock:
             self._raise_illegal("start")
         if self._epoch >= self._settings.num_epochs:
             return self._evaluate(self._epoch)
-        return self._train(self._first)
+        return [*self._may_end(), *self._train(self._first)]
 
     def stop_requested(self, reason: str = "stopped") -> None:
         """End at the next pause, with an evaluation of the weights reached and the predictions of the best."""
@@ -185,7 +188,8 @@ class TrainingClock:
 
     def _trained(self, pass_: Pass, interval: int, sums: Sums) -> list[ClockEvent]:
         assert self._gate is not None
-        ended, events = self._gate.finished(interval, pass_.epoch, sums), list[ClockEvent]()
+        events = self._may_end() if self._order.finished(interval, pass_.epoch) else []
+        ended = self._gate.finished(interval, pass_.epoch, sums)
         for epoch, reports in ended:
             totals = sum_by_name(reports)
             if (failed := self._check_loss(epoch, totals)) is not None:
@@ -196,6 +200,10 @@ class TrainingClock:
         if not self._is_exact:
             events += self._grants(self._gate.begin(range(self._num_intervals) if ended else (interval,)))
         return events
+
+    def _may_end(self) -> list[ClockEvent]:
+        limit = self._order.ends_below
+        return [] if limit is None else [MayEnd(limit)]
 
     def _check_loss(self, epoch: int, totals: Sums) -> list[ClockEvent] | None:
         self._epoch, loss = epoch, training_loss(totals)

@@ -26,6 +26,7 @@ class TreeSum:
         self._widths = _level_widths(num_leaves)
         self._seen: set[int] = set()
         self._held: dict[tuple[int, int], Array] = {}
+        self.held_bytes = 0
         self._shape: tuple[int, ...] | None = None
 
     def add(self, leaf: int, value: Array | float) -> bool:
@@ -56,10 +57,6 @@ class TreeSum:
     def complete(self) -> bool:
         return len(self._seen) == self._widths[0]
 
-    @property
-    def held_bytes(self) -> int:
-        return sum(array.nbytes for array in self._held.values())
-
     def total(self) -> Array:
         """The sum, float64, a new array (of shape () for numbers). Raises ScheduleError while a leaf is missing."""
         if not self.complete:
@@ -84,12 +81,17 @@ class TreeSum:
             if sibling < width:
                 other = self._held.pop((level, sibling), None)
                 if other is None:
-                    self._held[level, index] = value
+                    self._hold((level, index), value)
                     return
+                self.held_bytes -= other.nbytes
                 value = _merge(other, value) if index % 2 else _merge(value, other)
             elif width == 1:
-                self._held[level, 0] = value
+                self._hold((level, 0), value)
             index //= 2
+
+    def _hold(self, place: tuple[int, int], value: Array) -> None:
+        self._held[place] = value
+        self.held_bytes += value.nbytes
 
 
 def sum_by_name(leaves: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -80,6 +80,8 @@ class WeightStore:
         self._kept: set[int] = set()
         self.stash_bytes = 0
         """Of all versions but the newest, at their most."""
+        self.held_back_bytes = 0
+        """Of gradients that waited for others, at their most."""
         self._stages: dict[str, str] = {}
         if resumed is not None:
             self._resume(resumed)
@@ -100,8 +102,13 @@ class WeightStore:
         """Bytes of all versions, of the optimizer's state and of gradients that wait for the rest of their epoch."""
         arrays = [rows for weights in self._versions.values() for rows in weights.values()]
         arrays += [array for state in self._states.values() for array in state.values()]
-        waiting = [tree for sums in self._sums.values() for tree in sums.values()]
-        return sum(array.nbytes for array in arrays) + sum(tree.held_bytes for tree in waiting)
+        return sum(array.nbytes for array in arrays) + self._waiting_bytes()
+
+    def _waiting_bytes(self) -> int:
+        return sum(tree.held_bytes for sums in self._sums.values() for tree in sums.values())
+
+    def _note_held_back(self) -> None:
+        self.held_back_bytes = max(self.held_back_bytes, self._waiting_bytes())
 
     def _stash_bytes(self) -> int:
         older = [weights for version, weights in self._versions.items() if version != self._version]
@@ -132,12 +139,16 @@ class WeightStore:
             self._check_gradient(key, gradient)
             self._stages[key.parameter] = key.stage
             tree.add(key.interval, gradient)
+            self._note_held_back()
         while all(tree.complete for tree in self._sums_of(self._epoch + 1).values()):
             self._end_epoch()
         return Pushed.ACCEPTED if fresh else Pushed.REPEATED
 
-    def pull(self, version: int) -> Mapping[str, Array] | None:
-        """This shard's rows of a version, read-only; None if it is not reached yet. Raises TooLate if it is gone."""
+    def pull(self, version: int, missing: int = 0) -> Mapping[str, Array] | None:
+        """This shard's rows of a version, read-only; None if it is not reached yet. Raises TooLate if it is gone.
+
+        missing  how many updates the asking pass lacks; it makes no difference here, see PredictingWeightStore
+        """
         if version > self._version:
             return None
         if version not in self._versions:

@@ -37,6 +37,8 @@ class Reference:
     attention_dropout: float = 0.0
     seed: int = 0
     class_weights: Array | None = None
+    edge_weights: Array | None = None
+    """[E]; None: 1 each. A self loop that is added has 1."""
 
     def loss(self, weights: Weights, epoch: int) -> tuple[float, Weights]:
         """Of `train epoch` at these weights, and its gradients by full name."""
@@ -82,12 +84,16 @@ class Reference:
         return np.concatenate(kept) * rows.dtype.type(scale(self.dropout))
 
     def matrix(self, norm: str, dtype: type) -> sp.csr_array:
-        """[N, N] of n_uv, row v over its in-edges, duplicates added up."""
+        """[N, N] of w_uv · n_uv, row v over its in-edges, duplicates added up."""
         n, sources, targets = len(self.labels), self.sources, self.targets
         if norm == "sym":
             sources, targets = self.with_loops()
-        a = sp.csr_array((np.ones(len(sources)), (targets, sources)), shape=(n, n))
-        degree = np.maximum(a.sum(axis=1), 1)
+        w = np.ones(len(sources))
+        if self.edge_weights is not None:
+            w[: len(self.edge_weights)] = self.edge_weights
+        a = sp.csr_array((w, (targets, sources)), shape=(n, n))
+        degree = np.asarray(a.sum(axis=1)).reshape(-1)
+        degree = np.where(degree > 0, degree, 1)
         left = {"sym": degree**-0.5, "mean": 1 / degree, "sum": np.ones(n)}[norm]
         right = left if norm == "sym" else np.ones(n)
         return sp.csr_array(sp.diags_array(left) @ a @ sp.diags_array(right)).astype(dtype)
@@ -242,6 +248,7 @@ def reference_of(job: PreparedJob) -> Reference:
         attention_dropout=model.attention_dropout,
         seed=job.spec.training.seed,
         class_weights=np.array(job.loss.class_weights),
+        edge_weights=_whole(folder, "weights") if folder.manifest.weighted else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Small jobs for tests of whole trainings: a dataset out of arrays, cut and prepared, without a spec file."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,12 @@ def dataset_of(
         fingerprint=fingerprint(arrays, {"directed": directed}),
         **arrays,
     )
+
+
+def with_weights(dataset: Dataset, weights: np.ndarray) -> Dataset:
+    weights = weights.astype(np.float32)
+    mark = fingerprint({"weights": weights}, {"of": dataset.fingerprint})
+    return replace(dataset, weights=weights, fingerprint=mark)
 
 
 def small_job(dataset: Dataset, folder: Path, keys: Mapping[str, Any]) -> PreparedJob:

@@ -17,12 +17,15 @@ from common.saga.program import (
     part_writes,
     row_gradients,
 )
+from common.saga.tensor_functions import DropInputs, Dropout
 
 FLOAT_BYTES, ROUNDED_BYTES = 4, 2
 TABLES = ("source", "backward")
 """How the names of tables begin: own rows and ghosts, that Gathers and ∇Gathers read."""
 Group = Literal["train", "evaluate", "constant"]
 """Which of the tensors of one name is meant; predict passes have those of `evaluate`."""
+LOSS_VALUES, MASK_BYTES = 4, 2
+"""Of the loss: as many values for each logit. Of dropout: the random byte of a value, and what follows from it."""
 CONSTANT_BYTES = {"labels": 8, "masks": 1}
 """Bytes of one vertex's entry of the tensors that are not float32 rows."""
 
@@ -77,12 +80,15 @@ def stored_tensors(programs: Programs) -> list[tuple[Group, str]]:
     return sorted(found)
 
 
-def stored_bytes(programs: Programs, *, num_own: int, num_ghosts: int = 0, num_backward_ghosts: int = 0) -> int:
+def stored_bytes(
+    programs: Programs, *, num_own: int, num_ghosts: int = 0, num_backward_ghosts: int = 0, only: Group | None = None
+) -> int:
     """Of all these, on a graph server with so many own rows, and ghosts of its Gathers and ∇Gathers."""
     ghosts = {"source": num_ghosts, "backward": num_backward_ghosts}
     return sum(
         (num_own + ghosts.get(name.rstrip("0123456789"), 0)) * row_bytes(programs.model, name)
-        for _, name in stored_tensors(programs)
+        for group, name in stored_tensors(programs)
+        if only in (None, group)
     )
 
 
@@ -96,6 +102,37 @@ def kept_width(model: Model, program: StageProgram) -> int:
                 width += function.width(*inputs) if is_worth_keeping(step, function, *inputs) else 0
                 inputs = (function.width(*inputs),)
     return width
+
+
+def once_bytes(programs: Programs, *, num_own: int, num_ghosts: int = 0) -> int:
+    """Of these, what only the hoisted steps read: it is freed before training."""
+    read_later = {
+        name for program in (programs.train, programs.predict) for step in program.steps for name in step.reads
+    }
+    names = {name for step in programs.train.once for name in step.reads} - read_later
+    return sum((num_own + num_ghosts) * row_bytes(programs.model, name) for name in names)
+
+
+def task_row_bytes(model: Model, step: Step) -> int:
+    """Of one row while its tensor task runs, beside what it reads: outputs of all functions, masks and gradients."""
+    stages = sum(_stage_row_bytes(model, step, stage) for stage in (*step.recompute, *step.stages))
+    return stages + sum(row_bytes(model, name) for name in step.writes)
+
+
+def _stage_row_bytes(model: Model, step: Step, stage: Stage) -> int:
+    if stage.kind is not Kind.APPLY:
+        return LOSS_VALUES * FLOAT_BYTES * model.widths()[-1].out
+    inputs = tuple(tensor_width(model, name) for name in part_reads(model, stage.layer, stage.part))
+    part, total = model.part(stage.layer, stage.part), 0
+    pulled = _wants_row_gradients(model, step, stage) or any(getattr(each, "pulls_rows", False) for each in part)
+    widest = sum(inputs) if pulled else 0
+    for function in part:
+        if isinstance(function, Dropout | DropInputs):
+            dropped = FLOAT_BYTES if isinstance(function, DropInputs) else 0
+            total += (dropped + MASK_BYTES) * sum(inputs)
+        inputs = (function.width(*inputs),)
+        total, widest = total + FLOAT_BYTES * inputs[0], max(widest, inputs[0])
+    return 2 * FLOAT_BYTES * widest if stage.backward else total
 
 
 @dataclass(frozen=True)

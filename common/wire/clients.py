@@ -15,9 +15,13 @@ from common.wire.tasks import together
 REQUEST_SECONDS = 60.0
 CHECKPOINT_SECONDS = 600.0
 """A large shard over a slow line."""
-KEPT_VERSIONS = 3
+KEPT_WEIGHTS = 4
 CLOCK_SECONDS = 24 * 3600.0
 """The training clock answers when it moves, which is a whole pass later at worst."""
+
+
+_Which = tuple[int, int]
+"""Of weights: the version, and how many updates are missing."""
 
 
 class ParameterClient:
@@ -26,32 +30,36 @@ class ParameterClient:
     def __init__(self, channel: Channel, *, num_parameter_servers: int, generation: int = 1) -> None:
         self._channel, self._generation = channel, generation
         self._peers = [f"parameter{n}" for n in range(num_parameter_servers)]
-        self._weights: dict[int, dict[str, Array]] = {}
-        """By version, in the order in which they came; a few, for in async tasks of several are about."""
-        self._fetching: dict[int, _Fetch] = {}
+        self._weights: dict[_Which, dict[str, Array]] = {}
+        """In the order in which they came; a few, for in async tasks of several versions are about."""
+        self._fetching: dict[_Which, _Fetch] = {}
 
-    async def weights(self, version: int) -> tuple[Mapping[str, Array], int]:
-        """All parameters of a version, and how many bytes were fetched for it now (0: they were here)."""
-        if version in self._weights:
-            return self._weights[version], 0
+    async def weights(self, version: int, missing: int = 0) -> tuple[Mapping[str, Array], int]:
+        """All parameters of a version, and how many bytes were fetched for it now (0: they were here).
+
+        missing  how many updates the pass lacks, see `Pass.missing_updates`
+        """
+        which = version, missing
+        if which in self._weights:
+            return self._weights[which], 0
         # One version may have to wait for gradients that come of tasks with another, so no fetch waits for another.
-        is_first = version not in self._fetching
+        is_first = which not in self._fetching
         if is_first:
-            self._fetching[version] = _Fetch(asyncio.create_task(self._fetch(version)))
-        weights = await self._fetching[version].result()
+            self._fetching[which] = _Fetch(asyncio.create_task(self._fetch(which)))
+        weights = await self._fetching[which].result()
         return weights, sum(array.nbytes for array in weights.values()) if is_first else 0
 
-    def remember(self, version: int, weights: Mapping[str, Array]) -> None:
+    def remember(self, version: int, weights: Mapping[str, Array], missing: int = 0) -> None:
         """Weights a warm container kept: they need not be fetched again."""
-        self._weights[version] = dict(weights)
-        while len(self._weights) > KEPT_VERSIONS:
+        self._weights[version, missing] = dict(weights)
+        while len(self._weights) > KEPT_WEIGHTS:
             # the oldest here, not the oldest version: predictions ask for one that is long past
             del self._weights[next(iter(self._weights))]
 
     def remembered(self) -> tuple[int, dict[str, Array]]:
         """The newest, to be kept in a warm container. Version -1: none was fetched."""
-        newest = max(self._weights, default=-1)
-        return newest, self._weights.get(newest, {})
+        newest = max((version for version, missing in self._weights if not missing), default=-1)
+        return newest, self._weights.get((newest, 0), {})
 
     async def push(self, gradients: Mapping[str, Array], *, pass_: Pass, stage: str, interval: int) -> int:
         """Returns when every shard has them; the bytes sent."""
@@ -118,16 +126,17 @@ class ParameterClient:
         for reply, _ in await asyncio.gather(*requests):
             expect(reply, messages.Done)
 
-    async def _fetch(self, version: int) -> dict[str, Array]:
+    async def _fetch(self, which: _Which) -> dict[str, Array]:
+        version, missing = which
         try:
-            weights = join(await together(self._pull(peer, version) for peer in self._peers))
-            self.remember(version, weights)
+            weights = join(await together(self._pull(peer, which) for peer in self._peers))
+            self.remember(version, weights, missing)
         finally:
-            del self._fetching[version]
+            del self._fetching[which]
         return weights
 
-    async def _pull(self, peer: str, version: int) -> dict[str, Array]:
-        message = messages.PullWeights(self._generation, version)
+    async def _pull(self, peer: str, which: _Which) -> dict[str, Array]:
+        message = messages.PullWeights(self._generation, *which)
         reply, buffers = await self._channel.request(peer, message, deadline=REQUEST_SECONDS)
         return dict(zip(expect(reply, messages.Weights).names, buffers, strict=True))
 

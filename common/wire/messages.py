@@ -84,10 +84,11 @@ class GhostRows(Message):
 
 
 class PullWeights(Message):
-    """-> parameter server, answered with Weights when the version is there."""
+    """-> parameter server, answered with Weights when the version is there. `missing`: updates that the pass lacks."""
 
     generation: Count
     version: Count
+    missing: Count = 0
 
 
 class Weights(Message):
@@ -134,13 +135,15 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Clock(Message):
     """`ticks` counts the clock's moves; `pass_` is open now, or the job has `ended` (Completed, Stopped, Failed).
-    `grants`: those made after `seen`, of each interval the newest."""
+    `grants`: those made after `seen`, of each interval the newest. `ends_below`: places in line below it may begin the
+    last backward task of their epoch; None: all may."""
 
     ticks: Count
     pass_: Pass | None
     ended: str | None = None
     reason: str = ""
     grants: tuple[Grant, ...] = ()
+    ends_below: Count | None = None
 
 
 class KeepVersion(Message):

@@ -29,7 +29,7 @@ class Backend:
 
     async def run(self, task: TensorTask) -> TaskResult:
         parameters = self._options.parameters
-        weights, fetched = await parameters.weights(task.pass_.weights_version)
+        weights, fetched = await parameters.weights(task.pass_.weights_version, task.pass_.missing_updates)
         outputs, started, ended = await asyncio.get_running_loop().run_in_executor(
             self._pool, self._compute, task, weights
         )

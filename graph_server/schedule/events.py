@@ -30,6 +30,13 @@ class IntervalMayBegin:
 
 
 @dataclass(frozen=True)
+class IntervalsMayEnd:
+    """An interval may begin the last task of train e if (e - 1) · intervals + interval is below this."""
+
+    ends_below: int
+
+
+@dataclass(frozen=True)
 class StageDone:
     """A command was carried out; `position` is its step in the pass's program."""
 
@@ -79,7 +86,15 @@ class ClockStopped:
 
 
 Event = (
-    ClockAdvanced | IntervalMayBegin | StageDone | GhostRowsArrived | TaskLost | TaskFailed | PeerLost | ClockStopped
+    ClockAdvanced
+    | IntervalMayBegin
+    | IntervalsMayEnd
+    | StageDone
+    | GhostRowsArrived
+    | TaskLost
+    | TaskFailed
+    | PeerLost
+    | ClockStopped
 )
 
 

@@ -6,6 +6,7 @@ async for each interval apart. Before each step stands a gate:
 pipe   a Gather waits for the rows *this interval* reads to bear this pass; every other step is free
 sync   every step waits for all own intervals to have done the one before, a Gather for every interval everywhere
 async  a Gather of epoch e waits until the rows this interval reads are of epoch e - 1 - staleness, or later
+all    the last task of a train pass, if the training clock wants epochs to end in the order of intervals
 
 Open steps wait in two queues, graph steps and tensor tasks. They are served as places are free: those of earlier epochs
 first, then the furthest on (later steps before earlier ones). A step that was done twice counts once.
@@ -14,6 +15,7 @@ Source: Dorylus (OSDI'21), sections 4 and 5.
 
 import enum
 import heapq
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +37,7 @@ from graph_server.schedule.events import (
     Gather,
     GhostRowsArrived,
     IntervalMayBegin,
+    IntervalsMayEnd,
     PeerLost,
     Reason,
     ReportFinished,
@@ -127,6 +130,8 @@ class Scheduler:
     ) -> None:
         self._programs, self._mode, self._staleness = programs, mode, staleness
         self._intervals = {interval: Progress(interval) for interval in feeds[0]}
+        self._num_intervals, self._ends_below = num_intervals, math.inf
+        """Places in line below it may end their epoch."""
         reach = staleness if mode == "async" else None
         self._arrivals = {
             backward: Arrivals(tuple(feeds[0]), feeds[backward], num_intervals, staleness=reach)
@@ -138,8 +143,8 @@ class Scheduler:
         self._done: deque[tuple[Pass, int]] = deque()
         self._finished = False
         self._now = 0.0
-        self.waited = {"epoch_gate": 0.0, "read_gate": 0.0}
-        """Seconds, over all intervals: for a train pass to be opened, and for rows."""
+        self.waited = {"epoch_gate": 0.0, "read_gate": 0.0, "order_gate": 0.0}
+        """Seconds, over all intervals: for a train pass to be opened, for rows, and for others to end before."""
 
     def handle(self, event: Event, now: float = 0.0) -> list[Command]:
         """All that the event makes possible. Raises ScheduleError with the interval's story on an illegal one."""
@@ -151,6 +156,10 @@ class Scheduler:
                 self._open(pass_, self._intervals.values(), exact_until=pass_.epoch)
             case IntervalMayBegin(pass_, interval, exact_until):
                 self._open(pass_, self._of(interval), exact_until=exact_until)
+            case IntervalsMayEnd(ends_below):
+                # one that was told late allows less
+                self._ends_below = ends_below if self._ends_below == math.inf else max(self._ends_below, ends_below)
+                self._open_gates(self._intervals.values())
             case StageDone():
                 if not self._accept(event):
                     return []
@@ -258,13 +267,16 @@ class Scheduler:
         for progress in candidates:
             if progress.state is State.AT_GATE and self._gate_is_open(progress, self._step(progress)):
                 progress.move(Move.GATE_OPENED)
-                self.waited["read_gate"] += self._now - progress.since
+                gate = "order_gate" if self._is_last(progress) else "read_gate"
+                self.waited[gate] += self._now - progress.since
                 self._enqueue(progress)
 
     def _gate_is_open(self, progress: Progress, step: Step) -> bool:
         assert progress.pass_ is not None
         if self._mode == "sync" and any(p.position < progress.position for p in self._intervals.values()):
             return False
+        if self._is_last(progress):
+            return (progress.pass_.epoch - 1) * self._num_intervals + progress.interval < self._ends_below
         if step.kind is not Kind.GATHER or step.reads[0] in self._programs.constants:
             return True
         arrivals, table = self._arrivals[step.backward], step.reads[0]
@@ -272,6 +284,12 @@ class Scheduler:
             return arrivals.all_arrived(progress.pass_, table)
         oldest = msgspec.structs.replace(progress.pass_, epoch=self.oldest_epoch(progress.interval))
         return arrivals.complete(oldest, table, progress.interval)
+
+    def _is_last(self, progress: Progress) -> bool:
+        """Whether it is about to end a train pass: the tensor task with the last gradients."""
+        assert progress.pass_ is not None
+        is_at_end = progress.position == len(self.program(progress.pass_)) - 1
+        return is_at_end and progress.pass_.kind is PassKind.TRAIN and self._step(progress).kind is Kind.APPLY
 
     def _step(self, progress: Progress) -> Step:
         assert progress.pass_ is not None

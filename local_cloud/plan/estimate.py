@@ -13,28 +13,15 @@ from dataclasses import dataclass
 
 from common.instances import Instance
 from common.price_table import US_EAST_1, PriceTable
-from common.pricing import MB_PER_GB, MIN_SERVER_SECONDS
+from common.pricing import MB_PER_GB, MIN_SERVER_SECONDS, spot_share
+from common.saga.epoch_work import FULL_VCPU_MB, WITHIN, Shares, cores, shares
 from local_cloud.payload import Computers
 from local_cloud.plan.counts import Work
 
-WITHIN = 2.0
-"""An estimate may be wrong by this factor, either way: cores differ, and neighbours on them, too."""
-FLOPS_PER_CORE = 50e9
-"""Of float32 products of the shapes that tensor tasks have, one thread: AVX2 gives 60 to 70, older cores less."""
-ROW_BYTES_PER_CORE = 2e9
-"""That tensor tasks read and write, with the elementwise functions between."""
-EDGE_BYTES_PER_CORE = 8e9
-"""That Gathers read, rows of the table at random."""
-FULL_VCPU_MB = 1769
-"""Of memory, for which a function has one vCPU. Source: AWS Lambda Developer Guide."""
 FUNCTION_BYTES_PER_SECOND = 75e6
 """In each direction, whatever the memory. Source: Bodner et al. 2024, section 4.2."""
-HOP_SECONDS_PER_CORE = 0.5e-3
-"""For each step of each interval, whatever it computes: events, messages, threads."""
 LATENCY_SECONDS = 0.1
 """Of a task's way, both directions."""
-SPOT_AT_LEAST = 0.1
-"""Of the price on demand. Source: https://aws.amazon.com/ec2/spot/, "up to 90 % off"."""
 
 
 @dataclass(frozen=True)
@@ -76,37 +63,15 @@ class Functions:
         return self.leases * self.memory_mb / FULL_VCPU_MB
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Core seconds of an epoch. f: the tensor share of both."""
-
-    tensor: float
-    graph: float
-
-    @property
-    def f(self) -> float:
-        return self.tensor / (self.tensor + self.graph)
-
-
-def shares(work: Work) -> Shares:
-    tensor = work.flops / FLOPS_PER_CORE + work.row_bytes / ROW_BYTES_PER_CORE
-    return Shares(tensor, work.edge_bytes / EDGE_BYTES_PER_CORE + work.hops * HOP_SECONDS_PER_CORE)
-
-
-def _cores(work: Work, box: Instance, cluster: Cluster) -> int:
-    """Of all graph servers, as far as there are intervals for them."""
-    return min(box.vcpus * cluster.num_graph_servers, work.num_intervals)
-
-
 def cpu_epoch(work: Work, box: Instance, cluster: Cluster) -> Range:
     each = shares(work)
-    seconds = (each.tensor + each.graph) / _cores(work, box, cluster)
+    seconds = (each.tensor + each.graph) / cores(work, box.vcpus, cluster.num_graph_servers)
     return Range(seconds / WITHIN, seconds * WITHIN)
 
 
 def lambda_epoch(work: Work, box: Instance, cluster: Cluster, functions: Functions) -> Range:
     each, links = shares(work), work.links(Computers("lambda", functions.leases))
-    graph = each.graph / _cores(work, box, cluster)
+    graph = each.graph / cores(work, box.vcpus, cluster.num_graph_servers)
     moved = (links["graph_lambda"] + links["parameter_lambda"]) / (functions.leases * FUNCTION_BYTES_PER_SECOND)
     tensor = max(each.tensor / functions.cores, moved)
     late = work.tasks_in_a_row * LATENCY_SECONDS
@@ -114,10 +79,11 @@ def lambda_epoch(work: Work, box: Instance, cluster: Cluster, functions: Functio
 
 
 def server_dollars(seconds: Range, box: Instance, cluster: Cluster, *, spot: bool = False) -> Range:
-    """A server is billed for a minute at the least."""
+    """A server is billed for a minute at the least; spot between the shares of the price on demand that were seen."""
     billed = Range(max(seconds.low, MIN_SERVER_SECONDS), max(seconds.high, MIN_SERVER_SECONDS))
     whole = billed * (cluster.num_servers * box.usd_hour / 3600)
-    return Range(whole.low * SPOT_AT_LEAST, whole.high) if spot else whole
+    low, high = spot_share() if spot else (1.0, 1.0)
+    return Range(whole.low * low, whole.high * high)
 
 
 def lambda_dollars(seconds: Range, box: Instance, functions: Functions, prices: PriceTable = US_EAST_1) -> Range:

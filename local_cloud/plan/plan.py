@@ -11,10 +11,11 @@ import msgspec
 from common.instances import Instance, instance
 from common.job_spec import JobSpec
 from common.price_table import US_EAST_1
+from common.saga.epoch_work import shares
 from graph_server.lease_settings import lease_settings
 from local_cloud.explain import graph_counts
 from local_cloud.payload import Computers, GraphCounts
-from local_cloud.plan.counts import Memory, Work, count_memory, count_work
+from local_cloud.plan.counts import Work, count_work
 from local_cloud.plan.estimate import (
     Cluster,
     Functions,
@@ -26,8 +27,8 @@ from local_cloud.plan.estimate import (
     least_share,
     price_ratio,
     server_dollars,
-    shares,
 )
+from local_cloud.plan.memory import Memory, count_memory
 from local_cloud.prepare import PreparedJob
 
 OTHERS = ("c7g.2xlarge", "c7a.2xlarge", "c7i.2xlarge", "r7g.xlarge", "r7i.xlarge")
@@ -78,8 +79,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_job(job: PreparedJob) -> Plan:
     """Raises SpecError for an instance type without a price."""
     spec, counts = job.spec, graph_counts(job.folder, job.spec.cluster.num_graph_servers)
-    box, work, memory = instance(spec.cluster.instance_type), count_work(job, counts), count_memory(job)
-    functions = _functions(spec, counts)
+    box, work, functions = instance(spec.cluster.instance_type), count_work(job, counts), _functions(spec, counts)
+    memory = count_memory(job, threads=box.vcpus, num_functions=functions.leases)
     each, r = shares(work), price_ratio(box)
     options = _options(spec, work, memory, functions)
     pays = each.f > least_share(r) and _value(options[1]) > _value(options[0])
@@ -90,7 +91,7 @@ def plan_job(job: PreparedJob) -> Plan:
         num_epochs=spec.training.num_epochs,
         instance_type=box.name,
         box_memory_bytes=box.memory_bytes,
-        memory_bytes=memory.graph_servers,
+        memory_bytes=tuple(server.total for server in memory.graph_servers),
         parameter_server_bytes=memory.parameter_server,
         flops=work.flops,
         links={

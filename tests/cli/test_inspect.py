@@ -27,6 +27,10 @@ def test_cora_in_words():
     assert "note  5127 reverse edges are added to 5429 edges" in lines
     assert "  option: dataset.directed: true  (--directed true)" in lines
     assert lines[-1] == "a training would start"
+    time = lines.index("time, as estimated")
+    assert lines[time + 1].startswith("  an epoch    0.")
+    assert lines[time + 1].endswith(" s: gcn, 2 layers, hidden 16, 1 interval here")
+    assert lines[time + 3] == "  rates       those of dorylus plan, assumed and not measured; evaluations come on top"
 
 
 def test_a_histogram_of_in_degrees():
@@ -69,6 +73,8 @@ def test_json():
     assert found["accepted"] is True
     assert {"code", "level", "what", "why", "fix", "options", "rows_of", "rows"} == set(found["findings"][0])
     assert found["memory"]["dataset"] > 0
+    low, high = found["time"]["epoch_seconds"]
+    assert 0 < low < high
 
 
 def test_json_of_what_cannot_be_read(tmp_path: Path):
@@ -119,6 +125,7 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path):
     assert {"svg", "rect", "table"} <= found.seen
     assert not found.linked
     assert "5127 reverse edges are added" in words
+    assert "time, as estimated" in words
     assert words.count("<rect") == 9 + 7
 
 

@@ -66,6 +66,7 @@ class Layout:
     mode: Mode = "pipe"
     staleness: int = 0
     weight_update: str = "epoch"
+    gradient_window: int | None = None
     kills: int = 0
     seed: int | None = None
     dtype: Any = np.float32
@@ -253,7 +254,7 @@ class _GraphServer:
             self.held, pass_, step, position=command.position, interval=interval, attempt=command.attempt
         )
         try:
-            while (weights := self.cluster.parameters.weights(pass_.weights_version)) is None:
+            while (weights := self.cluster.parameters.weights(pass_.weights_version, pass_.missing_updates)) is None:
                 yield
         except TooLate:
             assert not self.scheduler.accepts(event)

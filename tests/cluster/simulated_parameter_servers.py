@@ -12,7 +12,7 @@ import numpy as np
 from common.passes import Pass
 from common.sharding import join, shard
 from graph_server.backends.base import TensorTask
-from graph_server.schedule.events import ClockAdvanced, ClockStopped, IntervalMayBegin, Reason
+from graph_server.schedule.events import ClockAdvanced, ClockStopped, IntervalMayBegin, IntervalsMayEnd, Reason
 from parameter_server.checkpoint_files import join_states, shard_state
 from parameter_server.clock_events import (
     BestChanged,
@@ -21,12 +21,14 @@ from parameter_server.clock_events import (
     ClockSettings,
     EpochEnded,
     IntervalsMayBegin,
+    MayEnd,
     PassOpened,
     Stopped,
 )
 from parameter_server.initial_weights import initial_weights
 from parameter_server.interval_store import IntervalSteps, IntervalWeightStore, Place
 from parameter_server.optimizers import Adam
+from parameter_server.predicting_store import PredictingWeightStore
 from parameter_server.saved_state import ClockRecord, Resumed, ShardState
 from parameter_server.training_clock import TrainingClock
 from parameter_server.weight_store import GradientKey, WeightStore
@@ -54,6 +56,7 @@ class ParameterServers:
             eval_frequency=job.eval_frequency,
             staleness=layout.staleness if layout.mode == "async" else None,
             checkpoint_frequency=3 if layout.mode == "async" else 2,
+            gradient_window=layout.gradient_window,
         )
         self._clock = TrainingClock(settings, job.num_intervals, resumed=None if saved is None else saved.clock)
         self.last: Pass | None = None
@@ -69,9 +72,9 @@ class ParameterServers:
     def start(self) -> None:
         self._obey(self._clock.start())
 
-    def weights(self, version: int) -> dict[str, np.ndarray] | None:
+    def weights(self, version: int, missing: int = 0) -> dict[str, np.ndarray] | None:
         """None if a shard has not reached it. Raises TooLate if the version is gone."""
-        shards = [store.pull(version) for store in self._stores]
+        shards = [store.pull(version, missing) for store in self._stores]
         return None if None in shards else join([rows for rows in shards if rows is not None])
 
     def push(self, number: int, task: TensorTask, gradients: dict[str, np.ndarray], *, generation: int) -> None:
@@ -95,7 +98,7 @@ class ParameterServers:
             resumed = Resumed(shard_state(self.saved.state, self._count, number), self.saved.clock)
         common = {"generation": self._generation, "staleness": layout.staleness, "resumed": resumed}
         if layout.weight_update == "epoch":
-            return WeightStore(rows, Adam(0.05, 5e-4), job.num_intervals, **common)
+            return PredictingWeightStore(rows, Adam(0.05, 5e-4), job.num_intervals, **common)
         scales = [1.0 + interval if interval != 1 else 0.0 for interval in range(job.num_intervals)]
         steps = IntervalSteps(Adam(0.05, 5e-4 / job.num_intervals), scales, leads=number == 0)
         return IntervalWeightStore(rows, Adam(0.05, 5e-4), steps, **common)
@@ -137,6 +140,8 @@ class ParameterServers:
                 case PassOpened(pass_):
                     self.last = pass_
                     self._cluster.tell_all(ClockAdvanced(pass_))
+                case MayEnd(ends_below):
+                    self._cluster.tell_all(IntervalsMayEnd(ends_below))
                 case IntervalsMayBegin(grants, exact_until):
                     self._grant(grants, exact_until)
                 case Stopped():

@@ -74,6 +74,7 @@ class Graph:
     task: str = "multi_class"
     class_values: tuple[Any, ...] = tuple(range(CLASSES))
     report: dict[str, object] = field(default_factory=dict)
+    weights: np.ndarray | None = None
 
     @property
     def node_ids(self) -> np.ndarray:

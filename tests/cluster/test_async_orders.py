@@ -24,6 +24,7 @@ async_layouts = st.builds(
     mode=st.just("async"),
     staleness=st.integers(0, 3),
     weight_update=st.sampled_from(("epoch", "interval")),
+    gradient_window=st.sampled_from((None, None, 1, 2, 3)),
     kills=st.sampled_from((0, 0, 1, 2)),
     seed=st.integers(0, 2**32 - 1),
 )
@@ -32,6 +33,7 @@ killed_layouts = st.builds(
     num_graph_servers=st.integers(1, 4),
     num_parameter_servers=st.integers(1, 2),
     mode=st.sampled_from(("pipe", "sync")),
+    gradient_window=st.sampled_from((None, None, 1, 2)),
     kills=st.integers(1, 3),
     seed=st.integers(0, 2**32 - 1),
 )

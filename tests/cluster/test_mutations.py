@@ -18,6 +18,7 @@ from graph_server.schedule.events import StageDone
 from graph_server.schedule.scheduler import Scheduler
 from parameter_server import weight_store
 from parameter_server.epoch_gate import EpochGate
+from parameter_server.gradient_gate import GradientGate
 from parameter_server.interval_store import IntervalWeightStore
 from parameter_server.tree_sum import TreeSum
 from parameter_server.weight_store import GradientKey, WeightStore
@@ -178,12 +179,17 @@ def a_generation_is_ignored(patch: Patch) -> None:
     patch.setattr(WeightStore, "push", push_any)
 
 
+def an_order_gate_stays_shut(patch: Patch) -> None:
+    patch.setattr(GradientGate, "finished", lambda gate, interval, epoch: False)
+
+
 LATER_DEFECTS = {
     a_read_gate_opens_an_epoch_early: Layout(3, 1, mode="async", staleness=1),
     an_epoch_gate_opens_an_epoch_early: Layout(2, 1, mode="async", staleness=1),
     a_stash_is_released_early: Layout(2, 1, mode="async", staleness=1),
     a_pin_is_forgotten: Layout(2, 1, mode="async", staleness=1, weight_update="interval"),
     a_generation_is_ignored: Layout(2, 1, kills=2),
+    an_order_gate_stays_shut: Layout(2, 1, gradient_window=1),
 }
 DEFECTS = (
     an_old_ghost_is_accepted,

@@ -24,6 +24,7 @@ DEFAULTS = {
     "dataset.task": "auto",
     "dataset.split_seed": 0,
     "dataset.drop_unknown_edges": False,
+    "dataset.negative_ids": False,
     "dataset.allow_pickle": False,
     "dataset.edge_type": None,
     "dataset.node_type": None,
@@ -45,6 +46,7 @@ DEFAULTS = {
     "training.mode": "pipe",
     "training.staleness": 0,
     "training.weight_update": "epoch",
+    "training.weight_prediction": True,
     "training.async_until": None,
     "training.precision": "float32",
     "training.seed": 0,
@@ -264,6 +266,7 @@ def test_a_list_of_widths_fixes_the_layers():
         ("model.hidden_size", [32, 16], {"num_layers": 2}, "a list of 2 hidden widths makes 3 layers"),
         ("training.staleness", 0, {}, "in pipe mode a Gather waits for this epoch's rows, so a bound has no effect"),
         ("training.staleness", 2, {"mode": "sync"}, "in sync mode a Gather waits"),
+        ("training.weight_prediction", False, {}, "in pipe mode no epoch begins before all updates are there"),
         ("training.weight_update", "interval", {}, "pipe mode makes one optimizer step per epoch"),
         ("training.async_until", 0.8, {}, "pipe mode has no asynchronous epochs to end"),
         ("training.momentum", 0.9, {}, "adam keeps its own moving averages and reads no momentum"),
@@ -283,6 +286,7 @@ def test_keys_that_do_not_go_together(dotted, value, others, text):
     ("dotted", "value", "others"),
     [
         ("training.staleness", 0, {"mode": "async"}),
+        ("training.weight_prediction", False, {"mode": "async"}),
         ("training.weight_update", "interval", {"mode": "async"}),
         ("training.momentum", 0.9, {"optimizer": "sgd"}),
         ("training.momentum", 0.0, {}),
@@ -298,7 +302,7 @@ def test_keys_that_go_together(dotted, value, others):
 def test_a_spec_can_be_handed_on(mode):
     spec = spec_with("training.mode", mode, **({"staleness": 1} if mode == "async" else {}))
     assert JobSpec.model_validate_json(spec.model_dump_json(exclude_unset=True)) == spec
-    assert ("training.staleness" in not_to_be_given(spec)) == (mode == "pipe")
+    assert ({"training.staleness", "training.weight_prediction"} <= not_to_be_given(spec)) == (mode == "pipe")
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,6 @@ def test_a_key_without_effect_is_noted():
 
 UNBUILT_VALUES = {
     "dataset.path": "s3://bucket/reddit",
-    "dataset.edge_weight": "w",
     "training.mode": "async",
     "training.staleness": 0,
     "training.weight_update": "interval",

@@ -47,8 +47,11 @@ class Drive:
                         assert interval not in self.running
                         self.running[interval] = pass_
 
+    def candidates(self):
+        return sorted(self.running)
+
     def report(self):
-        interval = self.die.choice(sorted(self.running))
+        interval = self.die.choice(self.candidates())
         pass_ = self.running.pop(interval)
         self.steps += 1
         if pass_.kind is PassKind.TRAIN:

@@ -89,10 +89,25 @@ def test_a_version_that_is_long_past_is_fetched_once_too():
 
     async def ask() -> list[int]:
         client = clients(Shard(0, 1))
-        return [(await client.weights(version))[1] for version in (7, 8, 9, 2, 2, 9)]
+        return [(await client.weights(version))[1] for version in (6, 7, 8, 9, 2, 2, 9)]
 
     nbytes = sum(array.nbytes for array in WEIGHTS.values())
-    assert run(ask) == [nbytes, nbytes, nbytes, nbytes, 0, 0]
+    assert run(ask) == [nbytes, nbytes, nbytes, nbytes, nbytes, 0, 0]
+
+
+def test_weights_that_lack_updates_are_others_and_no_warm_container_keeps_them():
+    one = Shard(0, 1)
+    client = clients(one)
+
+    async def ask() -> list[int]:
+        return [(await client.weights(3, missing))[1] for missing in (0, 1, 1, 0, 2)]
+
+    nbytes = sum(array.nbytes for array in WEIGHTS.values())
+    assert run(ask) == [nbytes, nbytes, 0, 0, nbytes]
+    assert one.heard == [messages.PullWeights(1, 3, missing) for missing in (0, 1, 2)]
+    assert client.remembered()[0] == 3
+    client.remember(4, WEIGHTS, missing=1)
+    assert client.remembered()[0] == 3
 
 
 def test_a_version_that_is_not_there_yet_holds_up_no_other():
