@@ -94,7 +94,8 @@ def count_memory(job: PreparedJob, *, threads: int, num_functions: int = 0) -> M
     cluster, manifest, model = job.spec.cluster, job.folder.manifest, job.programs.model
     weights = sum(FLOAT_BYTES * int(np.prod(parameter.shape)) for parameter in model.parameters())
     size = _Size(weights, threads, num_functions / cluster.num_graph_servers)
-    copies = HELD_WEIGHTS + job.spec.training.staleness + 4 * job.num_intervals.bit_length()
+    # in async, as many versions more, and as many predictions
+    copies = HELD_WEIGHTS + 2 * job.spec.training.staleness + 4 * job.num_intervals.bit_length()
     logits = FLOAT_BYTES * manifest.num_nodes * model.widths()[-1].out
     return Memory(
         graph_servers=tuple(
