@@ -1,6 +1,7 @@
 """How many more epochs staleness costs: epochs until the valid accuracy reaches 98 % of pipe's best.
 
-    python benchmarks/convergence.py [--data FOLDER] [--only WORD ...] [--jobs N] [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/convergence.py [--data FOLDER] [--only WORD ...] [--unpredicted] [--jobs N] [--quick]
+                                     [--json FILE] [--plot FILE]
 
 The accuracy is that of the training's own forward, dropout on, mean of five epochs: the same in every mode, and no
 evaluation interrupts a run. Pipe runs to its end and sets the target, seed by seed; the others run until they reach it.
@@ -19,7 +20,7 @@ import argparse
 import multiprocessing
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.accuracy import default_folder
@@ -47,13 +48,14 @@ AGES = ("reads_ahead", "reads_exact", "stale_0", "stale_1", "stale_2")
 @dataclass(frozen=True)
 class Case:
     """graph: how it is called; target: what is trained on, None if it is not there; delay: of a message, in seconds, at
-    most."""
+    most; predicts: `weight_prediction` of async."""
 
     graph: str
     model: str
     target: str | None
     num_epochs: int
     delay: float = 0.03
+    predicts: bool = True
 
     @property
     def name(self) -> str:
@@ -134,6 +136,8 @@ def converge(case: Case, seed: int) -> dict[str, Run]:
     for mode in SHOWN:
         limit = case.num_epochs if mode == "pipe" else PATIENCE * (runs["pipe"].epochs or case.num_epochs)
         of_mode = {**settings, **MODES[mode], "training.num_epochs": str(limit + 1)}
+        if mode != "pipe":
+            of_mode["training.weight_prediction"] = str(case.predicts).lower()
         target = None if mode == "pipe" else SHARE_OF_BEST * runs["pipe"].curve.best
         curve = train(with_settings(job, case.target, of_mode), target, Faults(max_delay=case.delay, seed=seed))
         runs[mode] = Run(curve.epochs_until(SHARE_OF_BEST * curve.best if target is None else target), curve)
@@ -221,6 +225,9 @@ def parser() -> argparse.ArgumentParser:
     made = arguments("Epochs until the accuracy is there, by mode.")
     made.add_argument("--data", type=Path, default=default_folder(), metavar="FOLDER")
     made.add_argument("--only", nargs="+", default=[], metavar="WORD", help="graphs or models, such as Cora gcn")
+    made.add_argument(
+        "--unpredicted", action="store_true", help="async with `weight_prediction: false`, as in the paper"
+    )
     made.add_argument("--jobs", type=int, default=2, metavar="N", help="seeds trained at a time, on a core each (2)")
     made.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves there (.svg, .png)")
     return made
@@ -230,6 +237,7 @@ def main() -> None:
     given = parser().parse_args()
     chosen, seeds = (quick_cases(), range(1)) if given.quick else (cases(given.data), range(5))
     results: list[Result] = []
+    chosen = [replace(case, predicts=not given.unpredicted) for case in chosen]
     for result in measure(_of(chosen, given.only), seeds, given.jobs):
         results.append(result)
         print(table([result]), flush=True)

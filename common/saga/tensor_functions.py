@@ -126,7 +126,9 @@ class Activation(Elementwise):
             case "relu":
                 return np.maximum(x, 0)
             case "elu":
-                return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+                # e^b - 1 = 2 t / (1 - t) for t = tanh(b / 2): as exact near 0 as expm1, and several times as fast
+                t = np.tanh(np.minimum(x, 0) / 2)
+                return np.maximum(x, 0) + 2 * t / (1 - t)
             case "tanh":
                 return np.tanh(x)
 
