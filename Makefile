@@ -45,7 +45,7 @@ check: setup         ## what a change must pass before it is committed: style, t
 	@$(BIN)/lint-imports --no-cache
 
 cluster: setup       ## the long property tests: random event orders, every mode, many servers
-	@DORYLUS_EXAMPLES=20000 $(BIN)/python -m pytest -m "cluster or not cluster" tests/cluster tests/integration
+	@DORYLUS_EXAMPLES=20000 $(BIN)/python -m pytest -m "cluster or not cluster" tests/cluster tests/integration tests/benchmarks tests/graph_server/fuzz
 
 bench: setup         ## the benchmarks in their short form
 	@for script in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python $$script --quick || exit 1; done

@@ -75,7 +75,6 @@ def test_rows_say_what_was_measured():
     assert (dgl["epoch_seconds"], dgl["over_dorylus"], dgl["why"]) == (None, None, "not installed")
 
 
-@one_at_a_time
 def test_rows_in_which_we_ran_are_drawn(tmp_path: Path):
     missing = result("cora-sage", dgl=rounds(1.0))
     draw([missing], tmp_path / "none.svg")
@@ -84,6 +83,8 @@ def test_rows_in_which_we_ran_are_drawn(tmp_path: Path):
     assert "<svg" in (tmp_path / "times.svg").read_text()
 
 
+@pytest.mark.cluster
+@one_at_a_time
 def test_the_script_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """On a tiny graph, with nobody to compare with."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -48,6 +48,7 @@ def test_a_run_that_failed_is_no_figure():
     assert exponent(times_of(SERVERS, outcomes)) is None
 
 
+@pytest.mark.cluster
 @one_at_a_time
 def test_two_graph_servers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -71,6 +71,7 @@ def test_before_the_first_checkpoint_it_begins_again(losing: Callable[..., Resta
     assert job.notes == ["parameter0 was killed by signal 9; restart 1 goes on from the beginning"]
 
 
+@pytest.mark.cluster
 def test_the_same_graph_server_twice_in_a_row_and_one_fewer_goes_on(
     losing: Callable[..., Restarting], undisturbed: Callable[[], Ran]
 ):
@@ -178,6 +179,7 @@ def test_the_run_folder_is_that_of_a_run_that_lost_nobody(cache_dir: Path, tmp_p
     assert summary.tasks == sum(bool(record.backend) for record in records) > undisturbed.tasks
 
 
+@pytest.mark.cluster
 def test_who_is_asked_to_stop_and_loses_a_role_stops_after_the_restart(cache_dir: Path, tmp_path: Path):
     observer = Striking(5, "parameter1", lambda: signal.raise_signal(signal.SIGTERM))
     summary = train(RunOptions(ROOT, cache_dir, tmp_path / "run"), observer)
