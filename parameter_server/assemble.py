@@ -43,7 +43,8 @@ def weight_store(
     start = None if resumed is None else Resumed(shard_state(resumed.state, count, number), resumed.clock)
     optimizer, staleness = _optimizer(spec, training.weight_decay), training.staleness
     if training.weight_update == "epoch":
-        kind = PredictingWeightStore if training.weight_prediction else WeightStore
+        # Without staleness no pass lacks updates, and there is nothing to keep for a prediction.
+        kind = PredictingWeightStore if training.weight_prediction and staleness else WeightStore
         return kind(rows, optimizer, facts.num_intervals, generation=generation, staleness=staleness, resumed=start)
     total = sum(facts.train_per_interval)
     steps = IntervalSteps(

@@ -12,12 +12,11 @@ Source: Chen et al. 2018, SpecTrain (arXiv:1809.02839), which carries on along t
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
 from common.errors import ScheduleError
-from parameter_server.optimizers import Optimizer
-from parameter_server.saved_state import Resumed
 from parameter_server.weight_store import Array, WeightStore
 
 
@@ -25,18 +24,10 @@ class PredictingWeightStore(WeightStore):
     """Keeps one version more than its base, and each prediction as long as the versions that it was made of. Right
     after a start or a resume there is no step to carry on along: then a version is given as it is."""
 
-    def __init__(
-        self,
-        weights: Mapping[str, Array],
-        optimizer: Optimizer,
-        num_intervals: int,
-        *,
-        generation: int = 1,
-        staleness: int = 0,
-        resumed: Resumed | None = None,
-    ) -> None:
-        super().__init__(weights, optimizer, num_intervals, generation=generation, staleness=staleness, resumed=resumed)
-        self._predicted: dict[tuple[int, int], dict[str, Array]] = {}
+    @cached_property
+    def _predicted(self) -> dict[tuple[int, int], dict[str, Array]]:
+        """By version and missing updates."""
+        return {}
 
     @property
     def held_bytes(self) -> int:
