@@ -354,9 +354,8 @@ def test_a_run_without_room_for_checkpoints_goes_on_and_says_so_until_the_third_
     options: RunOptions, in_process: bool
 ):
     class InTheWay(Recorder):
-        def at_epoch_end(self, report: EpochReport) -> None:
-            if report.epoch == 1:
-                (folder_of(options) / "checkpoints").write_text("")
+        def training_starts(self, job_id: str, run_dir: str, num_epochs: int) -> None:
+            (folder_of(options) / "checkpoints").write_text("")
 
     observer = InTheWay()
     settings = {**SETTINGS, "output__save_model_frequency": "2"}
