@@ -26,9 +26,11 @@ PROCESS_TESTS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first: workers take whole files, and none shall be alone with a long one at the end."""
     for item in items:
         if item.nodeid.startswith(PROCESS_TESTS):
             item.add_marker(pytest.mark.flaky(reruns=2))
+    items.sort(key=lambda item: not item.nodeid.startswith(PROCESS_TESTS))
 
 
 @pytest.fixture(scope="session")

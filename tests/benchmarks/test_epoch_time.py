@@ -11,7 +11,6 @@ from benchmarks.epoch_time import Result, chosen, draw, goals_of, parser, rows_o
 from benchmarks.outcome import Outcome, Rounds
 from benchmarks.workloads import BEST_PYG, QUICK_NAMES, ROWS
 from tests.architecture.tree import ROOT
-from tests.cluster.processes import one_at_a_time
 
 
 def rounds(seconds: float, peak: int = 0) -> Rounds:
@@ -84,7 +83,6 @@ def test_rows_in_which_we_ran_are_drawn(tmp_path: Path):
 
 
 @pytest.mark.cluster
-@one_at_a_time
 def test_the_script_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """On a tiny graph, with nobody to compare with."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -6,7 +6,6 @@ import pytest
 
 from benchmarks.latency_hiding import CASES, Result, goals_of, parser, rows_of, run_once
 from benchmarks.stopwatch import Measured, Window
-from tests.cluster.processes import one_at_a_time
 from tests.small_jobs import small_dataset, small_job
 
 TASK = 0.01
@@ -60,7 +59,6 @@ def test_modes_can_be_chosen():
     assert parser().parse_args([]).modes is None
 
 
-@one_at_a_time
 def test_every_task_pays_the_latency_on_its_way(tmp_path: Path):
     """A lower bound, which holds on a machine however busy."""
     keys = {"backend.name": "lambda", "training.num_epochs": 4, "training.eval_frequency": 0, "training.mode": "sync"}

@@ -7,7 +7,6 @@ import pytest
 from benchmarks.graphs import Recipe
 from benchmarks.own_run import epoch_seconds, flags_of, overhead, own_run, resolved
 from common.trace import StepRecord
-from tests.cluster.processes import one_at_a_time
 
 TINY = Recipe("blocks", 300, 1500, num_features=8, num_classes=3, train=0.5)
 SETTINGS = {"model.name": "gcn", "model.hidden_size": "4"}
@@ -43,7 +42,6 @@ def test_settings_become_flags():
     assert flags_of({"model.name": "gat", "training.num_epochs": "3"}) == ["--model", "gat", "--num-epochs", "3"]
 
 
-@one_at_a_time
 def test_a_run_is_the_whole_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = own_run(TINY, SETTINGS, {}, num_epochs=4, limit=300)
@@ -56,7 +54,6 @@ def test_a_run_is_the_whole_product(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found.kernels.startswith("blas ")
 
 
-@one_at_a_time
 def test_a_run_that_is_refused_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = own_run(TINY, SETTINGS, {"training.lr": "-1"}, num_epochs=4, limit=300)

@@ -8,7 +8,6 @@ import pytest
 from benchmarks.outcome import Outcome
 from benchmarks.own_run import own_run
 from benchmarks.scaling import QUICK_BASE, SERVERS, exponent, goals_of, points, rows_of, times_of
-from tests.cluster.processes import one_at_a_time
 
 POINTS = points(QUICK_BASE, 32, (1, 2, 4))
 
@@ -49,7 +48,6 @@ def test_a_run_that_failed_is_no_figure():
 
 
 @pytest.mark.cluster
-@one_at_a_time
 def test_two_graph_servers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     tiny = replace(QUICK_BASE, num_vertices=400, num_edges=2000)

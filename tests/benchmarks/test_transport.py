@@ -3,10 +3,8 @@
 import pytest
 
 from benchmarks.transport import LINKS, Link, Measured, goals_of, measure, rows_of
-from tests.cluster.processes import one_at_a_time
 
 
-@one_at_a_time
 @pytest.mark.parametrize("secure", [False, True], ids=["ipc", "CURVE"])
 @pytest.mark.parametrize("name", LINKS)
 def test_every_link_bears_its_rows(name: str, secure: bool):

@@ -4,8 +4,6 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from common.epoch_metrics import EpochMetrics
 from common.trace import StepRecord
 from common.weights_hash import weights_sha256
@@ -20,9 +18,6 @@ from tests.local_cloud.jobs import ROOT, load
 
 SECONDS = 300
 """Of one run, on a machine that has much else to do."""
-
-one_at_a_time = pytest.mark.xdist_group("processes")
-"""A cluster fills a small machine."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from local_cloud.asynchrony import asynchrony
 from local_cloud.cluster import ClusterOptions
 from parameter_server.checkpoint import CheckpointFolder
 from tests.cluster.process_list import needs_proc
-from tests.cluster.processes import one_at_a_time, prepared, run_processes
+from tests.cluster.processes import prepared, run_processes
 from tests.cluster.restarting import Restarting
 from tests.local_cloud.jobs import MY_GRAPH
-
-pytestmark = one_at_a_time
 
 SETTINGS = {
     "dataset.directed": "false",

@@ -99,22 +99,13 @@ def check(case: Case, train_cora: Train, reference: Reference) -> None:
         assert trained.result.traffic.payload["graph_graph"] > 0
 
 
-def with_its_model(model: str) -> pytest.MarkDecorator:
-    """In the process that has the model's reference already."""
-    return pytest.mark.xdist_group(f"bits-{model}")
-
-
-def grouped(cases: tuple[Case, ...]) -> list[object]:
-    return [pytest.param(case, id=str(case), marks=with_its_model(case.model)) for case in cases]
-
-
-@pytest.mark.parametrize("case", grouped(DIAGONAL))
+@pytest.mark.parametrize("case", DIAGONAL, ids=str)
 def test_the_same_bits_on_any_number_of_servers(case: Case, train_cora: Train, reference: Reference):
     check(case, train_cora, reference)
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("case", grouped(MATRIX))
+@pytest.mark.parametrize("case", MATRIX, ids=str)
 def test_the_same_bits_in_the_whole_matrix(case: Case, train_cora: Train, reference: Reference):
     check(case, train_cora, reference)
 
@@ -125,16 +116,12 @@ REPEATING = Faults(max_delay=0.001, loss=0.01, duplication=0.5, seed=2)
 
 @pytest.mark.parametrize(
     ("model", "faults"),
-    [
-        pytest.param("gcn", SLOW_AND_LOSSY, marks=with_its_model("gcn")),
-        pytest.param("gat", REPEATING, marks=with_its_model("gat")),
-    ],
+    [("gcn", SLOW_AND_LOSSY), ("gat", REPEATING)],
 )
 def test_the_same_bits_on_a_bad_network(model: str, faults: Faults, train_cora: Train, reference: Reference):
     assert train_cora(Case(model, 3, 2, "pipe").settings, faults).bits == reference(model, 12).bits
 
 
-@with_its_model("gcn")
 def test_the_cut_decides_the_bits_and_the_model_does(reference: Reference):
     """Else equal bits would mean little."""
     bits = [reference("gcn", intervals).bits for intervals in (1, 12, 40)] + [reference("gat", 12).bits]
@@ -151,7 +138,6 @@ sys.stdout.write(train("cora", {**CORA, "cut.num_intervals": "1"}, Path(sys.argv
 """
 
 
-@with_its_model("gcn")
 def test_the_number_of_blas_threads_in_the_environment_changes_nothing(tmp_path: Path, reference: Reference):
     runs = []
     for number, threads in enumerate(("1", "4", None)):

@@ -24,10 +24,8 @@ from local_cloud.lambda_process import LambdaProcess
 from local_cloud.lambda_service.settings import Faults
 from local_cloud.summary import Summary
 from local_cloud.training import RunOptions, train_job
-from tests.cluster.processes import one_at_a_time, prepared, run_here
+from tests.cluster.processes import prepared, run_here
 from tests.local_cloud.jobs import ROOT, Recorder, load
-
-pytestmark = one_at_a_time
 
 SETTINGS = {
     "training.num_epochs": "2",

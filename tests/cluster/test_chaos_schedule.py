@@ -13,11 +13,11 @@ from common.wire.channel import Faults as WireFaults
 from local_cloud.cluster import ClusterOptions
 from local_cloud.lambda_service.settings import Faults
 from tests.cluster.process_list import needs_proc
-from tests.cluster.processes import one_at_a_time, prepared, run_here
+from tests.cluster.processes import prepared, run_here
 from tests.cluster.restarting import Restarting
 from tests.local_cloud.jobs import MY_GRAPH
 
-pytestmark = [one_at_a_time, needs_proc]
+pytestmark = needs_proc
 
 SETTINGS = {
     "dataset.directed": "false",

@@ -24,10 +24,10 @@ from local_cloud.prepare import PreparedJob
 from local_cloud.run_folder import new_job_id
 from local_cloud.run_result import RunResult, Watch
 from tests.cluster.process_list import Process, left_after_a_while, needs_proc, started_by
-from tests.cluster.processes import SECONDS, one_at_a_time, prepared
+from tests.cluster.processes import SECONDS, prepared
 from tests.local_cloud.jobs import MY_GRAPH, ROOT
 
-pytestmark = [one_at_a_time, needs_proc]
+pytestmark = needs_proc
 
 SMALL = {
     "dataset.directed": "false",

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from local_cloud.cluster import ClusterOptions
-from tests.cluster.processes import one_at_a_time, prepared, run_here, run_processes
+from tests.cluster.processes import prepared, run_here, run_processes
 
-pytestmark = one_at_a_time
 WIDE = {
     "model.name": "gcn",
     "model.hidden_size": "1024",  # a task takes long enough for others to wait

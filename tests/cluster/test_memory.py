@@ -13,9 +13,9 @@ from local_cloud.cluster import Cluster, ClusterOptions
 from local_cloud.run_folder import new_job_id
 from local_cloud.run_result import Watch
 from tests.cluster.process_list import PROC, needs_proc, started_by
-from tests.cluster.processes import one_at_a_time, prepared
+from tests.cluster.processes import prepared
 
-pytestmark = [one_at_a_time, needs_proc, pytest.mark.cluster]
+pytestmark = [needs_proc, pytest.mark.cluster]
 
 EPOCHS, WARM_UP = 1000, 100
 GROWTH = 1.05

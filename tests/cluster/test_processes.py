@@ -12,9 +12,8 @@ from local_cloud.cluster import ClusterOptions
 from local_cloud.explain import computers_of, graph_counts
 from local_cloud.payload import RunShape, predict_links
 from local_cloud.prepare import PreparedJob
-from tests.cluster.processes import Ran, one_at_a_time, prepared, run_here, run_processes
+from tests.cluster.processes import Ran, prepared, run_here, run_processes
 
-pytestmark = one_at_a_time
 Train = Callable[["Case"], Ran]
 
 FEW_FUNCTIONS = 6

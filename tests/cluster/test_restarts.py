@@ -17,11 +17,11 @@ from local_cloud.summary import Summary
 from local_cloud.training import RunOptions, train_job
 from parameter_server.checkpoint import CheckpointFolder
 from tests.cluster.process_list import needs_proc, started_by
-from tests.cluster.processes import Ran, one_at_a_time, prepared, run_here
+from tests.cluster.processes import Ran, prepared, run_here
 from tests.cluster.restarting import Restarting
 from tests.local_cloud.jobs import MY_GRAPH, ROOT, Recorder, load
 
-pytestmark = [one_at_a_time, needs_proc]
+pytestmark = needs_proc
 
 SMALL = {
     "dataset.directed": "false",

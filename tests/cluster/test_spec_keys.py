@@ -80,19 +80,16 @@ def test_every_key_of_the_machine_is_flipped_unless_this_version_refuses_it():
     assert set(FLIPPED) == {key for key in ours if not refused_whatever_is_given(key)}
 
 
-@pytest.mark.xdist_group("spec-keys")
 @pytest.mark.parametrize("key", FLIPPED)
 def test_a_key_of_the_machine_changes_no_bit(trained: Callable[..., Trained], key: str):
     assert trained(key, FLIPPED[key]).bits == trained().bits
 
 
-@pytest.mark.xdist_group("spec-keys")
 @pytest.mark.parametrize("key", NEUTRAL)
 def test_when_to_evaluate_and_when_to_wait_change_no_weights(trained: Callable[..., Trained], key: str):
     assert trained(key, NEUTRAL[key]).bits.last == trained().bits.last
 
 
-@pytest.mark.xdist_group("spec-keys")
 @pytest.mark.parametrize("key", CHANGING)
 def test_a_key_of_the_mathematics_changes_bits(trained: Callable[..., Trained], key: str):
     assert trained(key, CHANGING[key]).bits.last != trained().bits.last

@@ -11,7 +11,7 @@ from sklearn import metrics as sklearn
 from common.errors import SpecError
 from common.saga.tasks import METRICS
 from local_cloud.training import RunOptions, train_job
-from tests.cluster.processes import one_at_a_time, prepared, run_here, run_processes
+from tests.cluster.processes import prepared, run_here, run_processes
 from tests.cluster.real_jobs import train
 from tests.local_cloud.jobs import ROOT, Recorder, load
 
@@ -67,7 +67,6 @@ def test_the_same_bits_on_any_number_of_servers_and_a_metric_that_improves(
     assert accuracies == {task == "regression"}
 
 
-@one_at_a_time
 @pytest.mark.parametrize(("task", "backend"), [("multi_label", "lambda"), ("regression", "lambda")])
 def test_in_processes_and_functions_too(folders: dict[str, str], tmp_path: Path, task: str, backend: str):
     settings = {**SETTINGS, **SPREAD, "training.num_epochs": "3"}
