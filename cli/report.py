@@ -66,7 +66,9 @@ def _work(summary: Summary) -> list[tuple[str, str]]:
     if summary.lambda_requests:
         rows.append(("Lambda", f"{summary.lambda_gb_seconds:.1f} GB-s, {summary.lambda_requests} requests"))
     if summary.cost_usd is not None:
-        rows.append(("cost on AWS", f"${summary.cost_usd:.4f}"))
+        left_out = [item.what for item in summary.bill if item.usd is None]
+        said = f", {', '.join(left_out)} not counted" if left_out else ""
+        rows.append(("cost on AWS", f"${summary.cost_usd:.4f}{said}"))
     return rows
 
 

@@ -5,7 +5,7 @@ Memory per vCPU is the family's letter: c 2, m 4, r 8 GiB; c5n has 2.625. Source
 
 from dataclasses import dataclass
 
-from common.price_table import Architecture
+from common.price_table import US_EAST_1, Architecture, PriceTable
 from common.pricing import architecture_of, instance_hour, xlarges
 
 GIB = 2**30
@@ -16,7 +16,7 @@ _GIB_PER_VCPU_OF_FAMILY = {"c5n": 2.625}
 
 @dataclass(frozen=True)
 class Instance:
-    """usd_hour: on demand, in us-east-1."""
+    """usd_hour: on demand."""
 
     name: str
     vcpus: int
@@ -25,9 +25,9 @@ class Instance:
     architecture: Architecture
 
 
-def instance(name: str) -> Instance:
+def instance(name: str, prices: PriceTable = US_EAST_1) -> Instance:
     """Raises SpecError for a type without a price, with the nearest that has one."""
-    hour = instance_hour(name)
+    hour = instance_hour(name, prices)
     family, _, size = name.partition(".")
     vcpus = round(VCPUS_OF_XLARGE * xlarges(size))
     each = _GIB_PER_VCPU_OF_FAMILY.get(family, _GIB_PER_VCPU[family[0]])

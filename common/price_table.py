@@ -9,6 +9,10 @@ Sources
            price among the region's zones. Only these types were listed; for all others their share is assumed
   traffic  https://aws.amazon.com/ec2/pricing/on-demand/, "Data transfer within the same AWS Region", read 2026
   endpoint https://aws.amazon.com/privatelink/pricing/, interface endpoints, first tier
+  S3       Bodner et al. 2024, Table 2: S3 Standard, requests, and bytes of the first tier
+  disks    not known: a bill has them without a price
+
+A region without a table of its own is told in us-east-1's prices, and everything that tells a cost says so.
 """
 
 from collections.abc import Mapping
@@ -31,7 +35,7 @@ class Family:
 class PriceTable:
     region: str
     date: str
-    """Of the oldest of its prices' listings."""
+    """Of the oldest listing of servers and functions."""
     lambda_gb_second: Mapping[Architecture, float]
     lambda_request: float
     families: Mapping[str, Family]
@@ -41,6 +45,13 @@ class PriceTable:
     """Per GB that leaves an availability zone for another one of the region, and again where it enters."""
     interface_endpoint_hour: float
     """Per endpoint and availability zone, used or not. Gateway endpoints and egress-only gateways cost nothing."""
+    s3_read: float
+    """GET and HEAD; DELETE costs nothing."""
+    s3_write: float
+    """PUT, POST and LIST."""
+    s3_gb_month: float
+    disk_gb_month: float | None
+    """gp3. None: not known, and not counted."""
 
 
 _SMALL = ("large", "xlarge", "2xlarge", "4xlarge")
@@ -96,6 +107,10 @@ US_EAST_1 = PriceTable(
     spot_hour=MappingProxyType({"c5n.4xlarge": (0.377, 0.520), "c5n.9xlarge": (0.676, 0.949)}),
     across_zones_gb=0.01,
     interface_endpoint_hour=0.01,
+    s3_read=0.40 / 1_000_000,
+    s3_write=5.00 / 1_000_000,
+    s3_gb_month=0.023,
+    disk_gb_month=None,
 )
 
 TABLES: Mapping[str, PriceTable] = MappingProxyType({US_EAST_1.region: US_EAST_1})

@@ -6,8 +6,11 @@
     spot     the same seconds, at the largest share of the price on demand that the table has seen: an assumption on the
              safe side of most hours, for what a zone asks at that hour no table knows. Never more than on demand
     traffic  per GB into and out of an availability zone; nothing within one
+    S3       each request, and the bytes that are kept there, by the second; nothing for bytes to servers of the region
+    endpoint each interface endpoint in each zone, by the hour, used or not
+    disks    GB by the second, if a price is known
 
-Without free tier, savings plans, storage and taxes.
+Without free tier, savings plans and taxes. What is used and has no known price stands in the bill with none.
 """
 
 import difflib
@@ -22,6 +25,8 @@ from common.price_table import TABLES, US_EAST_1, Architecture, PriceTable
 MIN_SERVER_SECONDS = 60
 MB_PER_GB = 1024
 BYTES_PER_GB = 1_000_000_000
+HOUR_SECONDS = 3600
+MONTH_SECONDS = 730 * HOUR_SECONDS
 
 
 def billed_ms(duration_ms: float, *, init_ms: float = 0.0) -> int:
@@ -56,31 +61,39 @@ class Usage:
 
     server_seconds   role -> running time of each of its servers
     across_zones_bytes   from one availability zone to another; servers of a job stand in one zone
+    endpoint_seconds     of all interface endpoints, each in each zone
     """
 
     server_seconds: Mapping[str, Sequence[float]]
     lambda_gb_seconds: float = 0.0
     lambda_requests: int = 0
     across_zones_bytes: int = 0
+    s3_reads: int = 0
+    s3_writes: int = 0
+    stored_gb_seconds: float = 0.0
+    disk_gb_seconds: float = 0.0
+    endpoint_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class CostItem:
+    """usd: None if no price is known: used, and not counted."""
+
     what: str
     quantity: float
     unit: str
-    usd: float
+    usd: float | None
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Items that cost nothing are left out."""
+    """What was not used is left out."""
 
     items: tuple[CostItem, ...]
 
     @property
     def usd(self) -> float:
-        return math.fsum(item.usd for item in self.items)
+        return math.fsum(item.usd or 0.0 for item in self.items)
 
 
 SPOT = " spot"
@@ -108,6 +121,11 @@ def price(
         _item(f"Lambda {functions}", usage.lambda_gb_seconds, "GB-s", table.lambda_gb_second[functions]),
         _item("Lambda requests", usage.lambda_requests, "requests", table.lambda_request),
         _item("across zones", usage.across_zones_bytes / BYTES_PER_GB, "GB", 2 * table.across_zones_gb),
+        _item("S3 reads", usage.s3_reads, "requests", table.s3_read),
+        _item("S3 writes", usage.s3_writes, "requests", table.s3_write),
+        _item("S3 storage", usage.stored_gb_seconds / MONTH_SECONDS, "GB-months", table.s3_gb_month),
+        _item("private endpoints", usage.endpoint_seconds / HOUR_SECONDS, "hours", table.interface_endpoint_hour),
+        _item("disks", usage.disk_gb_seconds / MONTH_SECONDS, "GB-months", table.disk_gb_month),
     ]
     return Cost(tuple(item for item in items if item.quantity))
 
@@ -115,7 +133,7 @@ def price(
 def on_demand(bill: Sequence[CostItem], table: PriceTable = US_EAST_1) -> float:
     """The most that it can have been, USD: as if no server had been a spot instance."""
     share = spot_share(table)[1]
-    return math.fsum(item.usd / share if item.what.endswith(SPOT) else item.usd for item in bill)
+    return math.fsum((item.usd or 0.0) / (share if item.what.endswith(SPOT) else 1.0) for item in bill)
 
 
 def spot_share(table: PriceTable = US_EAST_1) -> tuple[float, float]:
@@ -129,8 +147,14 @@ def added(*bills: Sequence[CostItem]) -> tuple[CostItem, ...]:
     sums: dict[str, CostItem] = {}
     for item in (item for bill in bills for item in bill):
         before = sums.get(item.what, CostItem(item.what, 0.0, item.unit, 0.0))
-        sums[item.what] = CostItem(item.what, before.quantity + item.quantity, item.unit, before.usd + item.usd)
+        usd = None if item.usd is None or before.usd is None else before.usd + item.usd
+        sums[item.what] = CostItem(item.what, before.quantity + item.quantity, item.unit, usd)
     return tuple(sums.values())
+
+
+def prices_of(region: str | None) -> PriceTable:
+    """The region's own, or us-east-1's where these are not known: `price_note` then says so."""
+    return TABLES.get(region or "", US_EAST_1)
 
 
 def price_note(region: str | None) -> str:
@@ -180,8 +204,9 @@ def xlarges(size: str) -> float:
 
 def _servers(role: str, seconds: Sequence[float], kind: str, hour: float) -> CostItem:
     billed = sum(max(MIN_SERVER_SECONDS, math.ceil(each)) for each in seconds)
-    return CostItem(f"{role}: {len(seconds)} x {kind}", billed / 3600, "hours", billed / 3600 * hour)
+    hours = billed / HOUR_SECONDS
+    return CostItem(f"{role}: {len(seconds)} x {kind}", hours, "hours", hours * hour)
 
 
-def _item(what: str, quantity: float, unit: str, unit_price: float) -> CostItem:
-    return CostItem(what, quantity, unit, quantity * unit_price)
+def _item(what: str, quantity: float, unit: str, unit_price: float | None) -> CostItem:
+    return CostItem(what, quantity, unit, None if unit_price is None else quantity * unit_price)

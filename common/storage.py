@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +20,11 @@ class Storage(Protocol):
 
     @property
     def url(self) -> str: ...
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """So far, as s3_requests.py counts those that are billed; of a folder none."""
+        ...
 
     def write(self, name: str, data: bytes) -> None:
         """Replaces what was there; when it returns the file outlives a power cut."""
@@ -58,6 +64,10 @@ class LocalFolder:
     @property
     def url(self) -> str:
         return str(self._path)
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        return {}
 
     def write(self, name: str, data: bytes) -> None:
         place = self._path / name

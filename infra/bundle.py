@@ -72,7 +72,7 @@ def main() -> None:
 def _install(distributions: frozenset[str], folder: Path, architecture: Architecture) -> None:
     """Plain, without byte code, which would differ from one build to the next."""
     options = ["--no-compile-bytecode", "--constraint", "requirements.lock", "--target", str(folder)]
-    _run([*_uv("pip", "install"), *_platform(architecture), *options, *sorted(distributions)])
+    _run([*_uv("pip", "install"), *platform(architecture), *options, *sorted(distributions)])
     shutil.rmtree(folder / "bin", ignore_errors=True)
     (folder / ".lock").unlink(missing_ok=True)
 
@@ -80,10 +80,7 @@ def _install(distributions: frozenset[str], folder: Path, architecture: Architec
 def _wheels(folder: Path, architecture: Architecture) -> None:
     """Every dependency that the lock has for such a machine, and our own wheel."""
     folder.mkdir(parents=True)
-    wanted = folder / "requirements.txt"
-    plain = ["--no-header", "--no-annotate", "--no-emit-index-url", "--generate-hashes"]
-    paths = ["--constraint", "requirements.lock", "--output-file", str(wanted), "pyproject.toml"]
-    _run([*_uv("pip", "compile"), *_platform(architecture), *plain, *paths])
+    wanted = wanted_wheels(folder, architecture)
     tags = [f"manylinux_{glibc}_{MACHINE[architecture]}" for glibc in (GLIBC, "2_27", "2_26", "2_24", "2_17")]
     tags.append(f"manylinux2014_{MACHINE[architecture]}")
     platforms = [part for tag in tags for part in ("--platform", tag)]
@@ -96,7 +93,16 @@ def _wheels(folder: Path, architecture: Architecture) -> None:
     (folder / ".gitignore").unlink(missing_ok=True)
 
 
-def _platform(architecture: Architecture) -> list[str]:
+def wanted_wheels(folder: Path, architecture: Architecture) -> Path:
+    """What has to be in such a wheelhouse, with hashes: the locked versions, as far as there are wheels of them."""
+    wanted = folder / "requirements.txt"
+    plain = ["--no-header", "--no-annotate", "--no-emit-index-url", "--generate-hashes"]
+    paths = ["--constraint", "requirements.lock", "--output-file", str(wanted), "pyproject.toml"]
+    _run([*_uv("pip", "compile"), *platform(architecture), *plain, *paths])
+    return wanted
+
+
+def platform(architecture: Architecture) -> list[str]:
     platform = f"{MACHINE[architecture]}-manylinux_{GLIBC}"
     return ["--python-platform", platform, "--python-version", PYTHON, "--only-binary", ":all:"]
 

@@ -52,6 +52,12 @@ class Network(Construct):
         """One per zone."""
         return self.vpc.isolated_subnets
 
+    @property
+    def private_endpoints(self) -> int:
+        """Interface endpoints, each counted in each of its zones."""
+        found = [one for one in self.node.children if isinstance(one, ec2.InterfaceVpcEndpoint)]
+        return len(found) * len(self.subnets)
+
     def _group(self, name: str, description: str) -> ec2.SecurityGroup:
         return ec2.SecurityGroup(
             self, name, vpc=self.vpc, description=description, allow_all_outbound=False, allow_all_ipv6_outbound=False

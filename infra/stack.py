@@ -44,6 +44,7 @@ class DorylusStack(Stack):
             topic=notices.topic,
         )
         self._outputs(storage, orchestration)
+        self._costs(network)
 
     @property
     def bucket_in_findings(self) -> str:
@@ -56,3 +57,8 @@ class DorylusStack(Stack):
         CfnOutput(self, "Bucket", value=storage.bucket.bucket_name)
         CfnOutput(self, "JobsTable", value=storage.jobs.table_name)
         CfnOutput(self, "StateMachine", value=orchestration.machine.state_machine_arn)
+
+    def _costs(self, network: Network) -> None:
+        """What is billed of the deployer's choices."""
+        CfnOutput(self, "PrivateEndpoints", value=str(network.private_endpoints))
+        CfnOutput(self, "FunctionArchitecture", value=self.context.function_architecture)

@@ -20,7 +20,7 @@ def least_usd(spec: JobSpec, sizes: Sizes, prices: PriceTable = US_EAST_1) -> fl
     """
     widths = {"num_features": sizes.num_features, "num_classes": sizes.num_classes}
     work = epoch_work(derive_programs(spec, **widths, task=sizes.task), sizes)
-    box, each = instance(spec.cluster.instance_type), shares(work)
+    box, each = instance(spec.cluster.instance_type, prices), shares(work)
     num_cores = cores(work, box.vcpus, spec.cluster.num_graph_servers)
     hour = box.usd_hour * (spot_share(prices)[0] if spec.cluster.spot else 1.0)
     second = hour / 3600 * (spec.cluster.num_graph_servers + spec.cluster.num_parameter_servers)
@@ -32,7 +32,7 @@ def least_usd(spec: JobSpec, sizes: Sizes, prices: PriceTable = US_EAST_1) -> fl
     alone = servers(each.tensor + each.graph)
     if spec.backend.name == "local_cpu":
         return alone
-    core_second = FULL_VCPU_MB / MB_PER_GB * prices.lambda_gb_second[box.architecture]
+    core_second = FULL_VCPU_MB / MB_PER_GB * min(prices.lambda_gb_second.values())
     return min(alone, servers(each.graph) + num_epochs * each.tensor / WITHIN * core_second)
 
 
@@ -41,9 +41,9 @@ def epochs_at_least(spec: JobSpec) -> int:
     return 1 if training.use_early_stop or training.target_metric is not None else training.num_epochs
 
 
-def check_budget(spec: JobSpec, sizes: Sizes, cap: float) -> None:
+def check_budget(spec: JobSpec, sizes: Sizes, cap: float, prices: PriceTable = US_EAST_1) -> None:
     """Raises SpecError if the lower end of the estimate is above `cap`."""
-    least = least_usd(spec, sizes)
+    least = least_usd(spec, sizes, prices)
     if least > cap:
         cluster, num_epochs = spec.cluster, epochs_at_least(spec)
         servers = cluster.num_graph_servers + cluster.num_parameter_servers

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from common.cloud_names import JobState, execution_name, run_key
 from common.errors import DorylusError, SpecError
 from common.job_spec import job_name_from
-from common.pricing import price_note
+from common.pricing import price_note, prices_of
 from lambda_functions.cut_graph import cut_graph
 from lambda_functions.job_dataset import JobDataset, find_dataset
 from lambda_functions.job_request import MAX_BYTES, JobRequest, read_request
@@ -46,7 +46,8 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, str]:
         request = read_request(_text(body, upload), upload.file_name, stack.bucket, stack.limits)
         job_id = new_job_id(request.spec.name, upload)
         dataset = find_dataset(request.spec, stack.bucket, stack.limits.dataset_buckets)
-        zones = check_before_money(request, stack.places, cut_graph(request.spec, dataset.graph, stack.bucket))
+        graph = cut_graph(request.spec, dataset.graph, stack.bucket)
+        zones = check_before_money(request, stack.places, graph, prices_of(os.environ.get("AWS_REGION")))
         record = _record(job_id, request, dataset, upload) | {"zones": list(zones)}
         if not _admit(jobs, record, upload, hashlib.sha256(body).hexdigest()):
             return _again(stack, jobs, job_id)

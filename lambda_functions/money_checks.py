@@ -11,6 +11,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ClusterError
+from common.price_table import US_EAST_1, PriceTable
 from common.pricing import MIN_SERVER_SECONDS, instance_hour, spot_share
 from lambda_functions.cut_graph import CutGraph
 from lambda_functions.estimate import check_budget
@@ -25,7 +26,9 @@ LEAST_SECONDS = 5 * MIN_SERVER_SECONDS
 """Boot, load, one epoch, tear down."""
 
 
-def check_before_money(request: JobRequest, places: Sequence[Place], graph: CutGraph | None) -> tuple[str, ...]:
+def check_before_money(
+    request: JobRequest, places: Sequence[Place], graph: CutGraph | None, prices: PriceTable = US_EAST_1
+) -> tuple[str, ...]:
     """The zones that offer the instance type, in our order. `graph`: None if it is not cut yet; then the cutter
     holds the budget against the estimate, before there are servers."""
     zones = offered_zones(request.spec.cluster.instance_type, [place.zone for place in places])
@@ -35,9 +38,9 @@ def check_before_money(request: JobRequest, places: Sequence[Place], graph: CutG
         for place in places:
             if place.zone in zones:
                 wake(place.function)
-    check_start(request)
+    check_start(request, prices)
     if graph is not None:
-        check_budget(graph.spec, graph.sizes, request.most_usd)
+        check_budget(graph.spec, graph.sizes, request.most_usd, prices)
     return zones
 
 
@@ -119,9 +122,9 @@ def wake(function: str) -> None:
             LOG.info("%s was asleep: %s", function, error)
 
 
-def check_start(request: JobRequest) -> None:
+def check_start(request: JobRequest, prices: PriceTable) -> None:
     """Whatever the graph is."""
-    least = least_cost_usd(request)
+    least = least_cost_usd(request, prices)
     if least > request.most_usd:
         raise ClusterError(
             f"the budget is ${request.most_usd:g}",
@@ -130,8 +133,8 @@ def check_start(request: JobRequest) -> None:
         )
 
 
-def least_cost_usd(request: JobRequest) -> float:
+def least_cost_usd(request: JobRequest, prices: PriceTable) -> float:
     """Of the servers, for the shortest job there is."""
     cluster = request.spec.cluster
-    hour = instance_hour(cluster.instance_type) * (spot_share()[0] if cluster.spot else 1.0)
+    hour = instance_hour(cluster.instance_type, prices) * (spot_share(prices)[0] if cluster.spot else 1.0)
     return request.num_servers * hour * LEAST_SECONDS / 3600

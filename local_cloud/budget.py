@@ -5,7 +5,7 @@ What the end will have cost, if the job is asked to stop now, is at most
     spent so far
   + every open lease up to its bound: it is not metered before it ends
   + servers, and functions in every place, until the next pause, its checkpoint and the results
-  + servers until they are torn down
+  + servers, and what is billed beside them, until they are torn down
 
 A spot instance counts as one on demand, which its price cannot pass: what the market asks until then nobody knows.
 
@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from common.errors import SpecError
 from common.job_spec import JobSpec
 from common.pricing import MB_PER_GB
-from local_cloud.costs import run_cost
+from common.s3_requests import S3_WRITES
+from local_cloud.costs import HERE, Site, run_cost
 from local_cloud.run_result import Totals
 
 EPOCHS_TO_THE_END = 3
@@ -62,8 +63,7 @@ class Pace:
 
 
 class Budget:
-    """Of one job. `seconds_before` and `usd_before`: what the run took before it was resumed; `teardown_seconds`: how
-    long its servers are there after its end."""
+    """Of one job. `seconds_before` and `usd_before`: what the run took before it was resumed."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Budget:
         *,
         seconds_before: float = 0.0,
         usd_before: float = 0.0,
-        teardown_seconds: float = 0.0,
+        site: Site = HERE,
     ) -> None:
         cluster = spec.cluster.model_copy(update={"spot": False})
         self._spec, self._places = spec.model_copy(update={"cluster": cluster}), places or Places()
-        self._teardown_seconds = teardown_seconds
+        self._site = site
         self._seconds_before, self._usd_before = seconds_before, usd_before
         staleness = spec.training.staleness if spec.training.mode == "async" else 0
         self._epochs_to_the_end = EPOCHS_TO_THE_END + staleness
@@ -84,7 +84,7 @@ class Budget:
     def check_start(self) -> None:
         """Raises SpecError if not even the start can be paid for."""
         cap, limit = self._spec.budget.max_cost_usd, self._spec.budget.max_runtime_seconds
-        least = run_cost(self._spec, Totals(), self._teardown_seconds).usd
+        least = run_cost(self._spec, Totals(), self._site.teardown_seconds, self._site).usd
         if cap is not None and self._usd_before + least > cap:
             before = f", and the run has cost {self._usd_before:.4f} USD before" if self._usd_before else ""
             raise SpecError(
@@ -114,9 +114,10 @@ class Budget:
         return None
 
     def _usd_at_the_end(self, elapsed: float, until_end: float, totals: Totals, open_leases: int) -> float:
-        more = self._places.unmetered_gb_seconds(open_leases, elapsed, until_end)
-        at_most = Totals(
-            lambda_gb_seconds=totals.lambda_gb_seconds + more,
-            lambda_requests=totals.lambda_requests + open_leases + self._places.count,
+        more = Totals(
+            {S3_WRITES: self._site.last_writes},
+            lambda_gb_seconds=self._places.unmetered_gb_seconds(open_leases, elapsed, until_end),
+            lambda_requests=open_leases + self._places.count,
         )
-        return self._usd_before + run_cost(self._spec, at_most, elapsed + until_end + self._teardown_seconds).usd
+        seconds = elapsed + until_end + self._site.teardown_seconds
+        return self._usd_before + run_cost(self._spec, totals + more, seconds, self._site).usd

@@ -15,6 +15,7 @@ from common.epoch_metrics import EpochMetrics
 from common.errors import DorylusError, PeerLost
 from common.passes import Pass, predict
 from common.pricing import MB_PER_GB
+from common.s3_requests import S3_READS, S3_WRITES
 from common.saga.arrays import Array
 from common.wire import messages
 from common.wire.channel import Channel, Traffic, expect
@@ -82,7 +83,7 @@ class Follower:
     def totals(self) -> Totals:
         told = self._reports
         return Totals(
-            counts=told.counts,
+            counts=told.counts or {name: self._counted(name) for name in (S3_READS, S3_WRITES)},
             kernels=frozenset(told.kernels),
             peak_pss_bytes=told.pss_bytes,
             lambda_gb_seconds=float(self._meter.get("gb_seconds", 0.0)),
@@ -111,7 +112,8 @@ class Follower:
             async with asyncio.timeout(LAST_SECONDS):
                 await asyncio.gather(self._tell_weights(), self._collect_from(self._parameter))
         # Graph servers report at the end only: without one, what they told last has to do.
-        for status in () if self._reports.intervals else self._status.values():
+        told = () if self._reports.intervals else [self._status[name] for name in self._graph if name in self._status]
+        for status in told:
             self._reports.add(messages.RoleReport(status.payload, status.overhead, status.counts))
 
     async def _tell_weights(self) -> None:
@@ -135,7 +137,7 @@ class Follower:
         return self._counted("functions_open") if self._functions is None else await self._functions.open_leases()
 
     def _counted(self, name: str) -> int:
-        """By all graph servers: reported at the end, told before."""
+        """By all roles: reported at the end, told before."""
         if self._reports.intervals:
             return self._reports.counts.get(name, 0)
         return sum(status.counts.get(name, 0) for status in self._status.values())
@@ -161,7 +163,7 @@ class Follower:
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             with contextlib.suppress(DorylusError, aiohttp.ClientError, TimeoutError):
-                for name in self._graph:
+                for name in (*self._graph, *self._parameter):
                     reply, _ = await self._channel.request(name, message, deadline=RESULT_SECONDS)
                     self._status[name] = expect(reply, messages.RoleStatus)
                 in_flight = sum(status.tasks_in_flight for status in self._status.values())

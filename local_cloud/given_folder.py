@@ -4,6 +4,7 @@ Its cut stands as a default in the job spec, so that the spec says what is train
 or for any policy, reads the folder like every other format and has it cut into the cache.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from common.job_spec import DatasetSpec, JobSpec
@@ -13,15 +14,16 @@ from graph_server.ingest.detect import find_format, locate
 FORMAT = "graph_folder"
 
 
-def given_folder(dataset: DatasetSpec, base_folder: Path) -> GraphFolder | None:
-    """The graph folder that `dataset.path` names, if it names one. Looks at no other file than the manifest's.
+def given_folder(dataset: DatasetSpec, base_folder: Path, *, only: Collection[str] | None = None) -> GraphFolder | None:
+    """The graph folder that `dataset.path` names, if it names one. Looks at no other file than the manifest's; `only`:
+    those that have to be there.
 
     Raises DatasetError if files of it are missing or of another size.
     """
     path = locate(dataset, base_folder)
     if not path.is_dir() or find_format(dataset, path)[0] != FORMAT:
         return None
-    return GraphFolder.open(path)
+    return GraphFolder.open(path, only=only)
 
 
 def cut_of(folder: GraphFolder) -> dict[str, object]:

@@ -193,6 +193,8 @@ class _Run:
         counts = Counter[str]()
         for server in self.servers:
             counts.update(server.counts)
+        if self.checkpoints is not None:
+            counts.update(self.checkpoints.folder.requests)
         totals = Totals(counts=counts, kernels=frozenset({kernel_names()}))
         return RunResult(stopped, best, last, logits, self.network.traffic, tuple(intervals), tuple(ghosts), totals)
 

@@ -1,6 +1,6 @@
 """From what was typed to a resolved job spec: defaults, the model's, the reader's, the file's, the flags'."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,9 @@ def load_job(target: str | None, flags: Layer, base_folder: Path) -> ResolvedSpe
     return resolved
 
 
-def default_layers(layers: list[Layer], base_folder: Path) -> list[Layer]:
-    """What holds where `layers` are silent, the weakest first: the model's, the reader's, a graph folder's cut.
+def default_layers(layers: list[Layer], base_folder: Path, *, only: Collection[str] | None = None) -> list[Layer]:
+    """What holds where `layers` are silent, the weakest first: the model's, the reader's, a graph folder's cut. `only`:
+    files of a graph folder that have to be there; all.
 
     Raises SpecError, and DatasetError where the dataset is not there.
     """
@@ -37,7 +38,7 @@ def default_layers(layers: list[Layer], base_folder: Path) -> list[Layer]:
     found = reader_defaults(dataset, base_folder).get(name, {})
     if found:
         defaults.append(Layer(f"defaults of {dataset.path} for {name}", _nested(found), is_default=True))
-    if (folder := given_folder(dataset, base_folder)) is not None:
+    if (folder := given_folder(dataset, base_folder, only=only)) is not None:
         defaults.append(Layer(f"cut of {dataset.path}", {"cut": cut_of(folder)}, is_default=True))
     return defaults
 

@@ -11,7 +11,7 @@ import msgspec
 from common.errors import CheckpointError, SpecError
 from common.resolve_spec import Layer, ResolvedSpec
 from local_cloud import run_folder
-from local_cloud.costs import run_cost
+from local_cloud.costs import HERE, Site, run_cost
 from local_cloud.generations import Origin
 from local_cloud.load_job import load_job
 from local_cloud.observer import EpochReport, Observer
@@ -106,13 +106,13 @@ def origin_of(checkpoint: Checkpoint, job: PreparedJob) -> Origin:
 # ---- what the run took before
 
 
-def earlier(folder: RunFolder, job: PreparedJob, job_id: str) -> Summary:
+def earlier(folder: RunFolder, job: PreparedJob, job_id: str, site: Site = HERE) -> Summary:
     """Its summary; of a run that was killed what its epochs tell."""
     if (summary := _summary(folder)) is not None:
         return summary
     reports = read_lines(folder.path / run_folder.METRICS, EpochReport)
     seconds = sum(report.seconds for report in reports)
-    cost = run_cost(job.spec, Totals(), seconds)
+    cost = run_cost(job.spec, Totals(), seconds, site)
     return Summary(
         job_id=job_id,
         run_dir=str(folder.path),

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from common.job_spec import JobSpec
-from common.pricing import Cost, on_demand
+from common.pricing import Cost, on_demand, prices_of
 from local_cloud.budget import Budget, Pace, Places
 from local_cloud.cluster import FUNCTION_SECONDS_MORE, WITH_FUNCTIONS
-from local_cloud.costs import run_cost
+from local_cloud.costs import HERE, Site, run_cost
 from local_cloud.lambda_process import LOCAL_CONCURRENCY
 from local_cloud.observer import Observer
 from local_cloud.run_result import Load, Status, Totals
@@ -16,8 +16,7 @@ from local_cloud.summary import Summary
 
 
 class Spending:
-    """`began`: time.monotonic() of the command; `earlier`: of a run that is resumed; `concurrency`: of functions;
-    `teardown_seconds`: how long servers are billed after the run's end."""
+    """`began`: time.monotonic() of the command; `earlier`: of a run that is resumed; `concurrency`: of functions."""
 
     def __init__(
         self,
@@ -27,17 +26,17 @@ class Spending:
         began: float,
         earlier: Summary | None = None,
         concurrency: int = LOCAL_CONCURRENCY,
-        teardown_seconds: float = 0.0,
+        site: Site = HERE,
     ) -> None:
         self._spec, self._observer, self._began = spec, observer, began
         self._usd_before = (earlier.cost_usd or 0.0) if earlier is not None else 0.0
-        self._places, self._teardown_seconds = places_of(spec, concurrency), teardown_seconds
+        self._places, self._site = places_of(spec, concurrency), site
         self._budget = Budget(
             spec,
             self._places,
             seconds_before=earlier.seconds if earlier is not None else 0.0,
-            usd_before=on_demand(earlier.bill) if earlier is not None else 0.0,
-            teardown_seconds=teardown_seconds,
+            usd_before=on_demand(earlier.bill, prices_of(site.region)) if earlier is not None else 0.0,
+            site=site,
         )
         self._last = Load(0, 0, Totals())
         self._pace = Pace()
@@ -56,7 +55,7 @@ class Spending:
 
     def cost(self, totals: Totals, seconds: float) -> Cost:
         """Of a run that has ended after so many."""
-        return run_cost(self._spec, totals, seconds + self._teardown_seconds)
+        return run_cost(self._spec, totals, seconds + self._site.teardown_seconds, self._site)
 
     def seen(self) -> Totals:
         """Of a run without a result: what was counted when it was last looked at, and open leases as old as can be."""
@@ -71,7 +70,7 @@ class Spending:
     def load(self, load: Load) -> None:
         self._last = load
         elapsed = self._elapsed()
-        usd = self._usd_before + run_cost(self._spec, load.totals, elapsed).usd
+        usd = self._usd_before + run_cost(self._spec, load.totals, elapsed, self._site).usd
         self._observer.status(Status(load.tasks_in_flight, usd))
         reason = self._budget.reason_to_stop(self._pace, elapsed, load.totals, load.open_leases)
         if reason is not None and self._stop is not None:

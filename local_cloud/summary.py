@@ -58,10 +58,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lambda_gb_seconds: float = 0.0
     lambda_requests: int = 0
     cost_usd: float | None = None
-    """What the run would have cost in us-east-1: each server a cluster.instance_type, from the command to the summary,
-    in the cloud from its launch until it is torn down; Lambda as metered."""
+    """What the run would have cost in us-east-1: each server a cluster.instance_type, from the command to the summary;
+    Lambda as metered. In the cloud: from a server's launch until it is torn down, with the bucket and endpoints."""
     bill: tuple[CostItem, ...] = ()
-    """What cost_usd is the sum of."""
+    """What cost_usd is the sum of, and what has no known price."""
     peak_pss_bytes: int = 0
     restarts: int = 0
     """After a role was lost. Whatever is counted here is of all starts, also of a run that was resumed."""

@@ -8,7 +8,7 @@ size and SHA-256. Which checkpoint is the newest is decided by epoch, never by a
 
 import errno
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -66,6 +66,11 @@ class CheckpointFolder:
     @property
     def url(self) -> str:
         return self._storage.url
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """To S3, so far."""
+        return self._storage.requests
 
     def write_shard(self, epoch: int, number: int, count: int, state: ShardState) -> WrittenFile:
         """Raises CheckpointError; older checkpoints are then as they were."""

@@ -90,6 +90,10 @@ class ParameterRole:
             return None
         return ShardPlace(self._start.number, self._start.num_parameter_servers, self._checkpoints.folder)
 
+    def _requests(self) -> dict[str, int]:
+        """To S3, for checkpoints."""
+        return {} if self._checkpoints is None else dict(self._checkpoints.folder.requests)
+
     def _keeper(self, client: ParameterClient) -> ClockKeeper:
         places = self._checkpoints
         clock = training_clock(self._spec, self._start.facts, resumed=self._resumed, saves=places is not None)
@@ -122,12 +126,15 @@ class ParameterRole:
             case messages.Expel(_, name) if name.startswith("lambda") and peer.startswith("graph"):
                 self._admission.expel(name)
                 return messages.Done(), ()
+            case messages.PullStatus():
+                return messages.RoleStatus(0, counts=self._requests()), ()
             case messages.PullReport():
                 traffic = self._traffic
+                held = {"stash_bytes": self._store.stash_bytes, "held_back_bytes": self._store.held_back_bytes}
                 report = messages.RoleReport(
                     dict(traffic.payload),
                     dict(traffic.overhead),
-                    {"stash_bytes": self._store.stash_bytes, "held_back_bytes": self._store.held_back_bytes},
+                    {**held, **self._requests()},
                     (kernel_names(),),
                     self._memory.sample(at_once=True),
                 )

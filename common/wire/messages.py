@@ -248,7 +248,7 @@ class RoleReport(Message):
 
 
 class PullStatus(Message):
-    """Launcher -> graph server, answered with RoleStatus at once."""
+    """Launcher -> any role, answered with RoleStatus at once."""
 
     generation: Count
 

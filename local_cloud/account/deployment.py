@@ -1,5 +1,6 @@
 """The stack that `cdk deploy` made, as this machine finds it: by its name, in the account that the credentials name."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,11 +10,14 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ClusterError
-from common.pricing import price_note
+from common.pricing import price_note, prices_of
+from local_cloud.costs import Site
 
 DEFAULT_NAME = "dorylus"
 OUTPUTS = {"bucket": "Bucket", "jobs_table": "JobsTable", "state_machine": "StateMachine"}
 """Field -> what the stack calls it."""
+ENDPOINTS, FUNCTIONS = "PrivateEndpoints", "FunctionArchitecture"
+"""Outputs too: what is billed of the deployer's choices."""
 
 
 class NotThere(ClusterError):
@@ -34,7 +38,13 @@ class Account:
     @property
     def price_note(self) -> str:
         """Empty where the price table is its region's."""
-        return price_note(self.region or self._session.region_name)
+        return price_note(self.where)
+
+    @property
+    def where(self) -> str | None:
+        """The region; None if nothing says it."""
+        found: str | None = self.region or self._session.region_name
+        return found
 
     def table(self, name: str) -> Any:
         return self._session.resource("dynamodb", endpoint_url=self.endpoint_url).Table(name)
@@ -53,6 +63,7 @@ class Deployment:
     bucket: str
     jobs_table: str
     state_machine: str
+    site: Site
 
     @classmethod
     def find(cls, account: Account, name: str = DEFAULT_NAME) -> "Deployment":
@@ -73,7 +84,8 @@ class Deployment:
                 why=f"it has no output {', '.join(missing)}",
                 fix="cdk deploy, or name another one with --stack",
             )
-        return cls(account, name, **{field: outputs[key] for field, key in OUTPUTS.items()})
+        texts = {field: outputs[key] for field, key in OUTPUTS.items()}
+        return cls(account, name, site=_site(account, outputs), **texts)
 
     @cached_property
     def s3(self) -> Any:
@@ -87,6 +99,15 @@ class Deployment:
     @property
     def log_group(self) -> str:
         return f"/{self.name}/servers"
+
+
+def _site(account: Account, outputs: Mapping[str, str]) -> Site:
+    """A stack of an earlier version does not say: it is taken for one of the defaults."""
+    return Site(
+        region=prices_of(account.where).region,
+        functions="x86_64" if outputs.get(FUNCTIONS) == "x86_64" else "arm64",
+        endpoints=int(outputs.get(ENDPOINTS, 0)),
+    )
 
 
 def said_by(error: ClientError) -> str:

@@ -9,14 +9,14 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import DorylusError
-from common.price_table import US_EAST_1
-from local_cloud.account.deployment import Account, Deployment, said_by
+from common.pricing import prices_of
+from local_cloud.account.deployment import Account, Deployment, NotThere, said_by
 
 ON_DEMAND_VCPUS, SPOT_VCPUS = "L-1216C47A", "L-34B43A08"
 """Quota codes of EC2, standard instances."""
 FEW_LAMBDAS = 100
 """New accounts may run ten functions at once."""
-IPV6_SERVICES = ("s3", "dynamodb", "lambda", "ssm", "ec2", "logs", "states")
+IPV6_SERVICES = ("s3", "dynamodb", "lambda", "ssm", "logs", "states")
 """What servers without an IPv4 address reach over IPv6."""
 
 
@@ -37,13 +37,19 @@ def examine(account: Account, name: str) -> Iterator[Check]:
     if not credentials.is_well:
         return
     yield _asked("stack", lambda: _stack(account, name), fix=f"cdk deploy -c dorylus:name={name}")
+    endpoints = _endpoints(account, name)
     for function in _functions(account, name):
         yield _asked(f"function {function}", partial(_function, account, function), fix="cdk deploy once more")
     yield _asked("concurrent functions", lambda: _concurrency(account), fix="look at it in the Lambda console")
     for what, code in (("on-demand vCPUs", ON_DEMAND_VCPUS), ("spot vCPUs", SPOT_VCPUS)):
         yield _asked(what, partial(_quota, account, what, code), fix="look at it in Service Quotas")
-    yield Check("prices", True, account.price_note or f"of {US_EAST_1.region}, {US_EAST_1.date}")
-    if account.endpoint_url is None:
+    prices = prices_of(account.where)
+    yield Check("prices", True, account.price_note or f"of {prices.region}, {prices.date}")
+    if endpoints:
+        hour = endpoints * prices.interface_endpoint_hour
+        said = f"{endpoints}, each counted in each zone: ${hour:.2f} an hour, whether a job runs or not"
+        yield Check("private endpoints", True, said)
+    elif account.endpoint_url is None:
         for service in IPV6_SERVICES:
             yield _over_ipv6(account, service)
 
@@ -70,6 +76,14 @@ def _stack(account: Account, name: str) -> Check:
     is_well = found["StackStatus"].endswith("_COMPLETE") and "ROLLBACK" not in found["StackStatus"]
     fix = "" if is_well else "cdk deploy once more; the events in CloudFormation say what failed"
     return Check("stack", is_well, f"{found['StackStatus']}, bucket {deployment.bucket}", fix)
+
+
+def _endpoints(account: Account, name: str) -> int:
+    """Private ones: with these nothing is reached over IPv6. 0 without a stack."""
+    try:
+        return Deployment.find(account, name).site.endpoints
+    except NotThere:
+        return 0
 
 
 def _functions(account: Account, name: str) -> list[str]:
@@ -117,4 +131,4 @@ def _over_ipv6(account: Account, service: str) -> Check:
         socket.getaddrinfo(host, 443, family=socket.AF_INET6)
     except OSError as error:
         return Check(what, False, f"{host}: {error}", "deploy with -c dorylus:endpoints=private where it has none")
-    return Check(what, True, host)
+    return Check(what, True, f"{host} has an address")

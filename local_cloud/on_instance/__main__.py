@@ -53,7 +53,7 @@ def run(settings: Settings, instance: Instance, lines: JsonLines) -> None:
     data = Data(aws, record, Bucket(aws, settings.bucket), settings.work)
     if instance.phase is Phase.CUT:
         lines.said["role"] = "cutter"
-        Cutter(instance, records, task, data, settings.stack).run()
+        Cutter(instance, records, task, data, settings).run()
         return
     names = role_names(record)
     members = Members(aws, settings.members_table, instance, names)

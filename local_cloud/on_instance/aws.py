@@ -8,6 +8,8 @@ import boto3
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.config import Config
 
+from common.s3_requests import HOOK, S3Requests
+
 Plain = str | int | bool
 _SERIALIZER, _DESERIALIZER = TypeSerializer(), TypeDeserializer()
 
@@ -20,10 +22,13 @@ class Aws:
     dynamodb: Any
     ssm: Any
     states: Any
+    requests: S3Requests
+    """To S3, of this process."""
 
     @classmethod
     def connect(cls, region: str) -> "Aws":
-        session = boto3.Session(region_name=region)
+        session, requests = boto3.Session(region_name=region), S3Requests()
+        session.events.register(HOOK, requests.heard)
         config = Config(
             connect_timeout=10,
             read_timeout=60,
@@ -31,7 +36,7 @@ class Aws:
             retries={"mode": "standard", "max_attempts": 5},
         )
         names = ("s3", "dynamodb", "ssm", "stepfunctions")
-        return cls(*(session.client(name, config=config) for name in names))
+        return cls(*(session.client(name, config=config) for name in names), requests=requests)
 
 
 def typed(values: Mapping[str, Plain]) -> dict[str, Any]:

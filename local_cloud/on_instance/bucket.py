@@ -3,7 +3,7 @@
 One connection to S3 carries some tens of MB a second, a server's network many times that.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,12 @@ class Bucket:
     """What goes wrong is a ClusterError with AWS's words."""
 
     def __init__(self, aws: Aws, name: str) -> None:
-        self._s3, self.name = aws.s3, name
+        self._s3, self._requests, self.name = aws.s3, aws.requests, name
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """To S3, of this process, to whatever bucket."""
+        return self._requests.counts
 
     def keys(self, prefix: str) -> list[str]:
         """All below it."""

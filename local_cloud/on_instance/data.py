@@ -12,11 +12,13 @@ from typing import Any
 
 from common.cloud_names import DEFAULTS, MANIFEST
 from common.errors import DatasetError
+from common.pricing import prices_of
 from common.resolve_spec import Layer, ResolvedSpec, resolve
 from graph_server.graph.folder_reader import INTERVAL_EDGES, GraphFolder
 from graph_server.graph.partition import deal_folder
 from graph_server.graph.share import files_of_server, reads_ghost_features
 from lambda_functions.estimate import check_budget
+from local_cloud.given_folder import as_it_is
 from local_cloud.load_job import default_layers
 from local_cloud.observer import Observer
 from local_cloud.on_instance.aws import Aws
@@ -69,7 +71,8 @@ class Data:
         prefix = self.record.text("graph")
         self.bucket.write(prefix + DEFAULTS, _encode(below))
         self.bucket.send_folder(job.folder.path, prefix, last=MANIFEST)
-        check_budget(resolve([*below, self.given, self._here]).spec, job.sizes, float(self.record.text("max_cost_usd")))
+        of_training, prices = resolve([*below, self.given, self._here]).spec, prices_of(self.aws.s3.meta.region_name)
+        check_budget(of_training, job.sizes, float(self.record.text("max_cost_usd")), prices)
 
     # ---- phase train
 
@@ -81,6 +84,8 @@ class Data:
         layers = [self.given, self._here]
         if self.record.text("dataset").startswith("s3://"):
             observer.doing("fetching the graph folder")
+            if (found := self._prepare_given(graph_server=graph_server)) is not None:
+                return found
             layers.append(Layer("this instance", {"dataset": {"path": str(self._fetch_dataset())}}))
         below = default_layers(layers, self.work)
         spec = resolve([*below, *layers]).spec
@@ -99,18 +104,37 @@ class Data:
         path = self.work / "graph.dorylus"
         self.bucket.fetch([graph + MANIFEST, graph + INTERVAL_EDGES], graph, path)
         job = job_of_folder(resolved.spec, GraphFolder.open(path, only=()))
-        wanted = _files(job, graph_server)
-        # A graph server that is started anew, under another deal, fetches what it has not.
-        missing = [name for name in sorted(wanted) if not _is_there(job.folder, name)]
-        self.bucket.fetch([graph + name for name in missing], graph, path)
-        return resolved, replace(job, folder=GraphFolder.open(path, only=wanted))
+        return resolved, _with_share(job, self.bucket, graph, graph_server)
+
+    def _prepare_given(self, *, graph_server: int | None) -> tuple[ResolvedSpec, PreparedJob] | None:
+        """Of a graph folder that is the dataset. None if the job wants another cut of it, or a policy: for that it is
+        read as a whole."""
+        source, prefix = self._place
+        path, folder = self._dataset_path(prefix), f"{prefix}/"
+        (path / "intervals").mkdir(parents=True, exist_ok=True)
+        source.fetch([folder + MANIFEST, folder + INTERVAL_EDGES], folder, path)
+        layers = [self.given, self._here, Layer("this instance", {"dataset": {"path": str(path)}})]
+        below = default_layers(layers, self.work, only=())
+        spec, given = resolve([*below, *layers]).spec, GraphFolder.open(path, only=())
+        if not as_it_is(spec, given):
+            return None
+        resolved = resolve([*below, self.given, self._here])
+        return resolved, _with_share(job_of_folder(resolved.spec, given), source, folder, graph_server)
 
     # ---- the dataset
 
+    @property
+    def _place(self) -> tuple[Bucket, str]:
+        """Where it is; a folder without the slash at its end."""
+        name, _, prefix = self.record.text("dataset").removeprefix("s3://").partition("/")
+        return Bucket(self.aws, name), prefix.rstrip("/")
+
+    def _dataset_path(self, prefix: str) -> Path:
+        return self.work / "dataset" / prefix.rpartition("/")[2]
+
     def _fetch_dataset(self) -> Path:
         """A file or a folder of the same name. Raises DatasetError if it is gone."""
-        name, _, prefix = self.record.text("dataset").removeprefix("s3://").partition("/")
-        source, prefix = Bucket(self.aws, name), prefix.rstrip("/")
+        source, prefix = self._place
         of_it = [key for key in source.keys(prefix) if key == prefix or key.startswith(f"{prefix}/")]
         files = [key for key in of_it if not key.endswith("/")]
         if not files:
@@ -121,7 +145,16 @@ class Data:
             )
         parent = prefix.rpartition("/")[0]
         source.fetch(files, f"{parent}/" if parent else "", self.work / "dataset")
-        return self.work / "dataset" / prefix.rpartition("/")[2]
+        return self._dataset_path(prefix)
+
+
+def _with_share(job: PreparedJob, source: Bucket, prefix: str, graph_server: int | None) -> PreparedJob:
+    """With the files that this instance reads; one that is started anew, under another deal, fetches what it has
+    not."""
+    wanted, path = _files(job, graph_server), job.folder.path
+    missing = [name for name in sorted(wanted) if not _is_there(job.folder, name)]
+    source.fetch([prefix + name for name in missing], prefix, path)
+    return replace(job, folder=GraphFolder.open(path, only=wanted))
 
 
 def _files(job: PreparedJob, graph_server: int | None) -> frozenset[str]:

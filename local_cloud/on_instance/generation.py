@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from common.wire.identity import Identity
 from common.wire.zmq_channel import Dialer
@@ -17,7 +18,7 @@ from local_cloud.on_instance.own_role import OwnRole, Post
 from local_cloud.on_instance.serve import trace_key
 from local_cloud.on_instance.team import LOOK_SECONDS, Team
 from local_cloud.prepare import PreparedJob
-from local_cloud.run_result import RunResult, Watch
+from local_cloud.run_result import RunResult, Totals, Watch
 
 CAUSE_SECONDS = 5 * LOOK_SECONDS
 HAND_IN_SECONDS = 60.0
@@ -28,10 +29,13 @@ class Generation:
 
     def __init__(self, post: Post, team: Team, job: PreparedJob, origin: Origin) -> None:
         self._post, self._team, self._job, self._origin = post, team, job, origin
+        self._others = Totals()
 
     def train(self, watch: Watch, *, bucket: Bucket, leaves: Callable[[str], None]) -> RunResult:
-        """Raises the first error of a role, or PeerLost if one had no last words."""
-        return asyncio.run(self._run(watch, bucket, leaves))
+        """With the other servers' requests to S3. Raises the first error of a role, or PeerLost if one had no last
+        words."""
+        result = asyncio.run(self._run(watch, bucket, leaves))
+        return replace(result, totals=result.totals + self._others)
 
     async def _run(self, watch: Watch, bucket: Bucket, leaves: Callable[[str], None]) -> RunResult:
         role = OwnRole(self._post, self._team, self._job)
@@ -40,6 +44,7 @@ class Generation:
         finally:
             await asyncio.to_thread(self._team.members.tell, self._post.name, {"done": True})
             await self._team.until_handed_in(HAND_IN_SECONDS)
+            self._others = sum((Totals(row.requests) for row in (await self._team.rows()).values()), Totals())
             await asyncio.to_thread(self._take_traces, watch, bucket)
             await role.end()
             forward(self._post.log, self._post.name)

@@ -15,13 +15,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from common.cloud_names import JobState, run_key
+from common.pricing import prices_of
 from common.resolve_spec import dump
+from common.s3_requests import S3_WRITES
 from lambda_functions.estimate import check_budget
 from local_cloud import run_folder
 from local_cloud.generations import Origin, is_loss
 from local_cloud.on_instance.beats import Beats
 from local_cloud.on_instance.data import Data
-from local_cloud.on_instance.expenses import launched, spending_of, spent_before
+from local_cloud.on_instance.expenses import launched, site_of, spending_of, spent_before
 from local_cloud.on_instance.generation import Generation
 from local_cloud.on_instance.job_record import JobRecords, Superseded
 from local_cloud.on_instance.log_lines import CloudObserver
@@ -33,7 +35,7 @@ from local_cloud.on_instance.team import Team
 from local_cloud.prepare import PreparedJob
 from local_cloud.recorded_run import RecordedRun, Run
 from local_cloud.run_folder import RunFolder
-from local_cloud.run_result import Load, RunResult, Watch
+from local_cloud.run_result import Load, RunResult, Totals, Watch
 from local_cloud.summary import Summary
 from parameter_server.checkpoint import CheckpointFolder
 
@@ -41,6 +43,8 @@ LOG = logging.getLogger(__name__)
 BY_SIGTERM = "stopped by SIGTERM"
 """What a spot notice becomes: local_cloud/ctrl_c.py."""
 SPOT = "SpotInterrupted"
+RESULT_FILES = 7
+"""Of the run folder, each of one write, that are handed in after the summary has counted."""
 
 
 class Leader:
@@ -52,6 +56,7 @@ class Leader:
         job_id = post.instance.job_id
         self._folder = post.settings.work / "run"
         self._mirror = Mirror(data.bucket, self._folder, job_id)
+        self._checkpoints = CheckpointFolder(post.checkpoints)
 
     def run(self) -> None:
         """Raises what the generation ended with, if it is no success; the state machine has heard of it, too."""
@@ -97,7 +102,8 @@ class Leader:
             folder.write_text(run_folder.SPEC, dump(resolved))
             origin = self._origin(job)
             if not origin.epoch:  # of graphs that no cutter has made; those were held against it before
-                check_budget(job.spec, job.sizes, float(self._post.record.text("max_cost_usd")))
+                cap, prices = float(self._post.record.text("max_cost_usd")), prices_of(self._post.settings.region)
+                check_budget(job.spec, job.sizes, cap, prices)
             run = self._run(job, folder, origin)
             spending = spending_of(run, self._post, self._observer)
             spending.check_start()
@@ -109,10 +115,12 @@ class Leader:
         generation = Generation(self._post, self._team, job, origin)
 
         def train(watch: Watch) -> RunResult:
-            return generation.train(self._told(watch), bucket=self._data.bucket, leaves=self._leaves)
+            result = generation.train(self._told(watch), bucket=self._data.bucket, leaves=self._leaves)
+            last = Totals({S3_WRITES: RESULT_FILES})
+            return replace(result, totals=result.totals + self._own_requests + last)
 
         place = f"s3://{self._data.bucket.name}/{run_key(self._post.instance.job_id)}"
-        before = spent_before(job, folder, self._post)
+        before = spent_before(job, folder, self._post, site_of(job, self._post))
         return Run(job, self._post.instance.job_id, folder, train, origin, before, place)
 
     def _told(self, watch: Watch) -> Watch:
@@ -123,14 +131,18 @@ class Leader:
             self._stop.stoppable(stop)
 
         def load(load: Load) -> None:
-            watch.load(load)
+            watch.load(replace(load, totals=load.totals + self._own_requests))
             self._observer.load(load)
 
         return replace(watch, stoppable=stoppable, load=load)
 
+    @property
+    def _own_requests(self) -> Totals:
+        return Totals(self._data.bucket.requests) + Totals(self._checkpoints.requests)
+
     def _origin(self, job: PreparedJob) -> Origin:
         """The newest checkpoint that is whole; later ones, of a time that is lost, are removed."""
-        checkpoints, generation = CheckpointFolder(self._post.checkpoints), self._post.instance.generation
+        checkpoints, generation = self._checkpoints, self._post.instance.generation
         found = checkpoints.newest(self._observer.note)
         if found is None:
             return Origin(generation)

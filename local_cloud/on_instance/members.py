@@ -6,7 +6,7 @@ Rows bear the time of their last beat; nobody relies on the table's own clearing
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from common.cloud_names import member_key
 from common.errors import ClusterError
 from common.role_start import Ended
+from common.s3_requests import S3_READS, S3_WRITES
 from local_cloud.on_instance.aws import Aws, Plain, is_refused, plain, typed
 from local_cloud.on_instance.job_record import Superseded
 from local_cloud.on_instance.metadata import Instance
@@ -43,6 +44,8 @@ class Member:
     """Parameter server 0: the job has ended, everybody may go. Others: gone, and its trace handed in."""
     ended: Ended | None = None
     """Its role's last words, if it ended before the job."""
+    requests: Mapping[str, int] = field(default_factory=dict)
+    """To S3, when it has gone."""
 
     @property
     def silent_seconds(self) -> float:
@@ -145,4 +148,5 @@ def _member(row: Mapping[str, Any]) -> Member:
         is_leaving=bool(row.get("leaving", False)),
         is_done=bool(row.get("done", False)),
         ended=None if ended is None else msgspec.json.decode(ended, type=Ended),
+        requests={name: int(row[name]) for name in (S3_READS, S3_WRITES) if name in row},
     )

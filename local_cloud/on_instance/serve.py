@@ -77,7 +77,7 @@ class Server:
         """The trace first: who has told is not waited for any more."""
         if self._post.trace.exists():
             self._bucket.send(self._post.trace, trace_key(self._post, self._post.name))
-        self._team.members.tell(self._post.name, news)
+        self._team.members.tell(self._post.name, {**news, **self._bucket.requests})
 
     def _leave_soon(self) -> None:
         """EC2 wants the instance back. The leader has a checkpoint written, and ends the generation."""

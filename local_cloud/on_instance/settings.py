@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.cloud_names import SERVER_PORT
+from common.price_table import Architecture
 
 METADATA = "http://169.254.169.254"
 WORK = "/var/lib/dorylus"
@@ -13,7 +14,8 @@ WORK = "/var/lib/dorylus"
 @dataclass(frozen=True)
 class Settings:
     """port: 0 for any that is free. lambda_endpoint: of another Lambda than AWS's. work: a folder for what is fetched
-    and made here."""
+    and made here. disk_gb: of each server; endpoints: private ones, each counted in each of its zones; functions: their
+    architecture."""
 
     stack: str
     bucket: str
@@ -24,6 +26,9 @@ class Settings:
     metadata_url: str
     lambda_endpoint: str | None
     work: Path
+    disk_gb: int
+    endpoints: int
+    functions: Architecture
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Settings":
@@ -37,4 +42,7 @@ class Settings:
             metadata_url=environment.get("DORYLUS_METADATA_URL", METADATA),
             lambda_endpoint=environment.get("DORYLUS_LAMBDA_ENDPOINT"),
             work=Path(environment.get("DORYLUS_WORK", WORK)),
+            disk_gb=int(environment["DORYLUS_DISK_GB"]),
+            endpoints=int(environment["DORYLUS_PRIVATE_ENDPOINTS"]),
+            functions="arm64" if environment["DORYLUS_FUNCTION_ARCHITECTURE"] == "arm64" else "x86_64",
         )

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from common.instances import Instance
-from common.price_table import US_EAST_1, PriceTable
+from common.price_table import US_EAST_1, Architecture, PriceTable
 from common.pricing import MB_PER_GB, MIN_SERVER_SECONDS, spot_share
 from common.saga.epoch_work import FULL_VCPU_MB, WITHIN, Shares, cores, shares
 from local_cloud.payload import Computers
@@ -78,25 +78,34 @@ def lambda_epoch(work: Work, box: Instance, cluster: Cluster, functions: Functio
     return Range(max(graph, tensor) / WITHIN, (graph + tensor) * WITHIN + late)
 
 
-def server_dollars(seconds: Range, box: Instance, cluster: Cluster, *, spot: bool = False) -> Range:
+def server_dollars(
+    seconds: Range, box: Instance, cluster: Cluster, *, spot: bool = False, prices: PriceTable = US_EAST_1
+) -> Range:
     """A server is billed for a minute at the least; spot between the shares of the price on demand that were seen."""
     billed = Range(max(seconds.low, MIN_SERVER_SECONDS), max(seconds.high, MIN_SERVER_SECONDS))
     whole = billed * (cluster.num_servers * box.usd_hour / 3600)
-    low, high = spot_share() if spot else (1.0, 1.0)
+    low, high = spot_share(prices) if spot else (1.0, 1.0)
     return Range(whole.low * low, whole.high * high)
 
 
-def lambda_dollars(seconds: Range, box: Instance, functions: Functions, prices: PriceTable = US_EAST_1) -> Range:
+def endpoint_dollars(seconds: Range, endpoints: int, prices: PriceTable = US_EAST_1) -> Range:
+    """While the job runs; interface endpoints are billed at all other times, too."""
+    return seconds * (endpoints * prices.interface_endpoint_hour / 3600)
+
+
+def lambda_dollars(
+    seconds: Range, architecture: Architecture, functions: Functions, prices: PriceTable = US_EAST_1
+) -> Range:
     """All leases, from the first epoch to the last."""
     gb = functions.leases * functions.memory_mb / MB_PER_GB
     requests = functions.leases / functions.lease_seconds
-    each = gb * prices.lambda_gb_second[box.architecture] + requests * prices.lambda_request
+    each = gb * prices.lambda_gb_second[architecture] + requests * prices.lambda_request
     return seconds * each + Range(1, 1) * (functions.leases * prices.lambda_request)
 
 
-def price_ratio(box: Instance, prices: PriceTable = US_EAST_1) -> float:
-    """r: a core second on Lambda over one on the server."""
-    function = FULL_VCPU_MB / MB_PER_GB * prices.lambda_gb_second[box.architecture]
+def price_ratio(box: Instance, architecture: Architecture, prices: PriceTable = US_EAST_1) -> float:
+    """r: a core second on Lambda, of functions of that architecture, over one on the server."""
+    function = FULL_VCPU_MB / MB_PER_GB * prices.lambda_gb_second[architecture]
     return function / (box.usd_hour / 3600 / box.vcpus)
 
 

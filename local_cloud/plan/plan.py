@@ -4,15 +4,18 @@ Counts are exact: they come from the job's own program and the cut graph. Second
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from common.instances import Instance, instance
 from common.job_spec import JobSpec
-from common.price_table import US_EAST_1
+from common.price_table import PriceTable
+from common.pricing import prices_of
 from common.saga.epoch_work import shares
 from graph_server.lease_settings import lease_settings
+from local_cloud.costs import HERE, Site
 from local_cloud.explain import graph_counts
 from local_cloud.payload import Computers, GraphCounts
 from local_cloud.plan.counts import Work, count_work
@@ -21,6 +24,7 @@ from local_cloud.plan.estimate import (
     Functions,
     Range,
     cpu_epoch,
+    endpoint_dollars,
     in_words,
     lambda_dollars,
     lambda_epoch,
@@ -76,13 +80,35 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     prices_of: str
 
 
-def plan_job(job: PreparedJob) -> Plan:
+@dataclass(frozen=True)
+class _Needs:
+    """What the job needs, wherever it runs, and what its deployment has."""
+
+    work: Work
+    memory: Memory
+    functions: Functions
+    site: Site
+
+    @property
+    def prices(self) -> PriceTable:
+        return prices_of(self.site.region)
+
+
+def plan_job(job: PreparedJob, site: Site = HERE) -> Plan:
     """Raises SpecError for an instance type without a price."""
-    spec, counts = job.spec, graph_counts(job.folder, job.spec.cluster.num_graph_servers)
-    box, work, functions = instance(spec.cluster.instance_type), count_work(job, counts), _functions(spec, counts)
+    spec, counts, prices = (
+        job.spec,
+        graph_counts(job.folder, job.spec.cluster.num_graph_servers),
+        prices_of(site.region),
+    )
+    box, work, functions = (
+        instance(spec.cluster.instance_type, prices),
+        count_work(job, counts),
+        _functions(spec, counts),
+    )
     memory = count_memory(job, threads=box.vcpus, num_functions=functions.leases)
-    each, r = shares(work), price_ratio(box)
-    options = _options(spec, work, memory, functions)
+    each, r = shares(work), price_ratio(box, site.functions or box.architecture, prices)
+    options = _options(spec, _Needs(work, memory, functions, site))
     pays = each.f > least_share(r) and _value(options[1]) > _value(options[0])
     return Plan(
         name=spec.name,
@@ -106,8 +132,8 @@ def plan_job(job: PreparedJob) -> Plan:
         verdict=in_words(each, r, pays=pays),
         options=options,
         budget_usd=spec.budget.max_cost_usd,
-        notes=tuple(_notes(spec, box, memory, options)),
-        prices_of=f"{US_EAST_1.region}, {US_EAST_1.date}",
+        notes=(*_notes(spec, box, memory, options), *_beside(site, prices)),
+        prices_of=f"{prices.region}, {prices.date}",
     )
 
 
@@ -118,21 +144,21 @@ def _functions(spec: JobSpec, counts: GraphCounts) -> Functions:
     return Functions(total, spec.backend.memory_mb, float(spec.backend.lease_seconds))
 
 
-def _options(spec: JobSpec, work: Work, memory: Memory, functions: Functions) -> tuple[Option, ...]:
+def _options(spec: JobSpec, needs: _Needs) -> tuple[Option, ...]:
     names = dict.fromkeys((spec.cluster.instance_type, *OTHERS))
     return tuple(
         option
         for name in names
         for spot in (False, True)
-        for option in _both(spec, work, instance(name), (memory, functions), spot=spot)
+        for option in _both(spec, needs, instance(name, needs.prices), spot=spot)
     )
 
 
-def _both(spec: JobSpec, work: Work, box: Instance, needs: tuple[Memory, Functions], *, spot: bool) -> Sequence[Option]:
-    (memory, functions), epochs = needs, spec.training.num_epochs
+def _both(spec: JobSpec, needs: _Needs, box: Instance, *, spot: bool) -> Sequence[Option]:
+    work, functions, site, prices = needs.work, needs.functions, needs.site, needs.prices
     cluster = Cluster(spec.cluster.num_graph_servers, spec.cluster.num_parameter_servers)
     alone, away = cpu_epoch(work, box, cluster), lambda_epoch(work, box, cluster, functions)
-    fits = memory.most <= ROOM * box.memory_bytes
+    epochs, fits = spec.training.num_epochs, needs.memory.most <= ROOM * box.memory_bytes
 
     def option(backend: Literal["local_cpu", "lambda"], epoch: Range, usd: Range) -> Option:
         return Option(
@@ -145,11 +171,12 @@ def _both(spec: JobSpec, work: Work, box: Instance, needs: tuple[Memory, Functio
             usd=_between(usd),
         )
 
-    functions_usd = lambda_dollars(away * epochs, box, functions)
-    return (
-        option("local_cpu", alone, server_dollars(alone * epochs, box, cluster, spot=spot)),
-        option("lambda", away, server_dollars(away * epochs, box, cluster, spot=spot) + functions_usd),
-    )
+    def servers(epoch: Range) -> Range:
+        beside = endpoint_dollars(epoch * epochs, site.endpoints, prices)
+        return server_dollars(epoch * epochs, box, cluster, spot=spot, prices=prices) + beside
+
+    functions_usd = lambda_dollars(away * epochs, site.functions or box.architecture, functions, prices)
+    return option("local_cpu", alone, servers(alone)), option("lambda", away, servers(away) + functions_usd)
 
 
 def _value(option: Option) -> float:
@@ -162,7 +189,9 @@ def _between(of: Range) -> Between:
 
 
 def _notes(spec: JobSpec, box: Instance, memory: Memory, options: Sequence[Option]) -> list[str]:
-    notes = ["seconds and dollars are estimates from counts, with their range; boot and reading come on top"]
+    notes = [
+        "seconds and dollars are estimates from counts, with their range; boot, reading, S3, disks and logs come on top"
+    ]
     if memory.most > ROOM * box.memory_bytes:
         notes.append(
             f"a graph server needs {memory.most / 1e9:.1f} GB and {box.name} has {box.memory_bytes / 1e9:.1f} GB: "
@@ -173,3 +202,10 @@ def _notes(spec: JobSpec, box: Instance, memory: Memory, options: Sequence[Optio
     if cap is not None and all(option.usd[0] > cap for option in chosen):
         notes.append(f"budget.max_cost_usd = {cap} is below every estimate for {box.name}: the run would end early")
     return notes
+
+
+def _beside(site: Site, prices: PriceTable) -> list[str]:
+    if not site.endpoints:
+        return []
+    hour = site.endpoints * prices.interface_endpoint_hour
+    return [f"private endpoints are in it while the job runs: ${hour:.2f} an hour, and as much while none does"]

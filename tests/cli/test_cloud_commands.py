@@ -92,3 +92,18 @@ def test_the_doctor_s_exit_code(there: World):
     result = said(there, "doctor")
     assert result.stdout.startswith("ok  credentials")
     assert result.exit_code == (1 if "NO " in result.stdout else 0)
+
+
+def test_private_endpoints_are_counted_by_the_doctor_and_by_plan(there: World, tmp_path: Path):
+    """Ten of them: five services in two zones."""
+    said_by_doctor = said(there, "doctor").stdout
+    assert "private endpoints            10, each counted in each zone: $0.10 an hour" in said_by_doctor
+    assert "over IPv6" not in said_by_doctor
+    job = ("plan", "cora", "--num-intervals", "6", "--json", "--cache-dir", str(tmp_path))
+    alone, there_too = (json.loads(one.stdout) for one in (CliRunner().invoke(main, job), said(there, *job)))
+    assert any("private endpoints are in it while the job runs: $0.10 an hour" in note for note in there_too["notes"])
+    for before, after in zip(alone["options"], there_too["options"], strict=True):
+        if before["backend"] == "local_cpu":
+            more = [cost - less for cost, less in zip(after["usd"], before["usd"], strict=True)]
+            assert more == pytest.approx([seconds / 3600 * 0.10 for seconds in after["seconds"]])
+    assert there_too["price_ratio"] > alone["price_ratio"]  # functions are x86 there, whatever the servers are

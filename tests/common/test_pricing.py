@@ -1,5 +1,7 @@
 """The bill against AWS's own rules, worked out by hand: sums per invocation, no averages, INIT, minimums, regions."""
 
+from dataclasses import replace
+
 import pytest
 
 from common.errors import SpecError
@@ -7,6 +9,7 @@ from common.price_table import TABLES, US_EAST_1
 from common.pricing import (
     LambdaUsage,
     Usage,
+    added,
     architecture_of,
     billed_ms,
     instance_hour,
@@ -14,6 +17,7 @@ from common.pricing import (
     price,
     price_note,
     price_table,
+    prices_of,
     spot_share,
 )
 
@@ -130,6 +134,40 @@ def test_the_bill_of_a_run_is_itemised_and_adds_up():
     ]
     by_hand = 0.29 * (100 + 101 + 100) / 3600 + 1000 * 0.0000133334 + 500 * 0.2e-6 + 3 * 0.02
     assert cost.usd == pytest.approx(by_hand)
+
+
+def test_what_is_beside_the_servers_is_billed_too_and_disks_are_said_not_to_be_counted():
+    """An hour of ten endpoints, a month of 1000 GB, and a million requests of each kind; by hand."""
+    month = 730 * 3600.0
+    usage = Usage(
+        NO_SERVERS,
+        s3_reads=1_000_000,
+        s3_writes=1_000_000,
+        stored_gb_seconds=1000 * month,
+        endpoint_seconds=10 * 3600.0,
+        disk_gb_seconds=100 * month,
+    )
+    cost = price(usage, instance_type="c7g.large")
+    assert [(item.what, item.unit, item.usd) for item in cost.items] == [
+        ("S3 reads", "requests", pytest.approx(0.40)),
+        ("S3 writes", "requests", pytest.approx(5.00)),
+        ("S3 storage", "GB-months", pytest.approx(23.0)),
+        ("private endpoints", "hours", pytest.approx(0.10)),
+        ("disks", "GB-months", None),
+    ]
+    assert cost.usd == on_demand(cost.items) == pytest.approx(28.5)
+    twice = added(cost.items, cost.items)
+    assert [(item.quantity, item.usd) for item in twice[-2:]] == [(20, pytest.approx(0.20)), (200, None)]
+
+
+def test_a_region_with_a_table_of_its_own_is_told_in_it(monkeypatch):
+    here = replace(US_EAST_1, region="here-1", lambda_request=1.0, disk_gb_month=0.5)
+    monkeypatch.setattr("common.pricing.TABLES", {**TABLES, "here-1": here})
+    assert prices_of("here-1") is here
+    assert prices_of("nowhere-1") is prices_of(None) is US_EAST_1
+    usage = Usage(NO_SERVERS, lambda_requests=2, disk_gb_seconds=730 * 3600.0)
+    assert price(usage, instance_type="c7g.large", region="here-1").usd == 2.5
+    assert price_note("here-1") == ""
 
 
 def test_what_was_not_used_is_not_on_the_bill():

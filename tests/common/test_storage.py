@@ -3,11 +3,12 @@
 import errno
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from common.storage import Storage, open_storage
+from common.storage import Storage, is_remote, open_storage
 from tests.buckets import BUCKET, Bucket, bucket
 
 
@@ -49,6 +50,29 @@ def test_a_folder_is_removed_with_all_that_is_in_it(storage: Storage):
     storage.remove("first")
     storage.remove("first")
     assert storage.folders() == ["first-too"]
+
+
+def test_requests_are_counted_as_s3_bills_them(storage: Storage):
+    """A write and a listing at 5 dollars a million, a read at 0.4, a removal, but for its listing, for nothing."""
+    counts = [dict(storage.requests)]
+    for ask in (
+        lambda: storage.write("first/a.bin", b"one"),
+        lambda: storage.read("first/a.bin"),
+        lambda: storage.folders(),
+        lambda: storage.remove("first"),
+    ):
+        ask()
+        counts.append(dict(storage.requests))
+    if not is_remote(storage.url):
+        assert counts == [{}] * 5
+        return
+    steps = [tuple(after[name] - before[name] for name in after) for before, after in pairwise(counts)]
+    assert list(counts[0]) == ["s3_reads", "s3_writes"]
+    assert steps[0] == (0, 1)
+    assert steps[1][0] >= 1
+    assert steps[1][1] == 0
+    assert steps[2] == (0, 1)
+    assert steps[3][1] >= 1
 
 
 # ---- a folder

@@ -57,7 +57,7 @@ def test_the_stack_comes_up(deployed, default):
     assert deployed["StackStatus"] == "CREATE_COMPLETE"
     assert not_made(default.template, default.name) == left_out()
     outputs = {one["OutputKey"] for one in deployed["Outputs"]}
-    assert outputs == {"Bucket", "JobsTable", "StateMachine"}
+    assert outputs == {"Bucket", "JobsTable", "StateMachine", "PrivateEndpoints", "FunctionArchitecture"}
 
 
 def test_what_it_made_is_what_the_contract_names(deployed):

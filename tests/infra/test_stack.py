@@ -296,6 +296,12 @@ def test_idle_it_costs_nothing_and_the_documentation_says_the_same(default):
 
 def test_private_endpoints_are_counted(other):
     assert sum(one.usd_per_hour for one in idle_costs(other.template)) == pytest.approx(5 * 2 * 0.01)
+    assert other.template["Outputs"]["PrivateEndpoints"]["Value"] == str(5 * 2)
+    assert other.template["Outputs"]["FunctionArchitecture"]["Value"] == "x86_64"
+    (arm64, x86_64) = other.of_type("EC2::LaunchTemplate").values()
+    for template in (arm64, x86_64):
+        for line in ("DISK_GB=100", "PRIVATE_ENDPOINTS=10", "FUNCTION_ARCHITECTURE=x86_64"):
+            assert f"\\nDORYLUS_{line}\\n" in text(template["LaunchTemplateData"]["UserData"])
 
 
 def test_a_resource_without_a_known_price_is_an_error(default):

@@ -6,6 +6,7 @@ moto enforces no policy; servers are known by their access key, which is nobody 
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -31,19 +32,27 @@ BY_METHOD = {
 
 
 @contextmanager
-def recorded(monkeypatch: pytest.MonkeyPatch, calls: Calls) -> Iterator[None]:
-    """Into `calls`, while the block lasts."""
+def recorded(monkeypatch: pytest.MonkeyPatch, calls: Calls, billed: Counter[str]) -> Iterator[None]:
+    """Into `calls`, while the block lasts; into `billed` how many to S3, by what AWS bills them as."""
     serve = DomainDispatcherApplication.__call__
 
     def tapped(application: Any, environ: dict[str, Any], start_response: Any) -> Any:
         signed = re.search(rf"Credential={SERVERS}/\d+/[\w-]+/(\w+)/", environ.get("HTTP_AUTHORIZATION", ""))
         if signed:
-            calls[SERVERS].add(_call(signed[1], environ))
+            call = _call(signed[1], environ)
+            calls[SERVERS].add(call)
+            billed[_billed_as(call, environ["REQUEST_METHOD"])] += 1
         return serve(application, environ, start_response)
 
     with monkeypatch.context() as patch:
         patch.setattr(DomainDispatcherApplication, "__call__", tapped)
         yield
+
+
+def _billed_as(call: Call, method: str) -> str:
+    if call.service != "s3" or call.operation.startswith("Delete"):
+        return "nothing"
+    return "reads" if method == "HEAD" or call.operation == "GetObject" else "writes"
 
 
 def _call(service: str, environ: dict[str, Any]) -> Call:

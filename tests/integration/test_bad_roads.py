@@ -16,12 +16,11 @@ import pytest
 from local_cloud.summary import Summary
 from local_cloud.training import RunOptions, train_job
 from tests.cluster.process_list import needs_proc
-from tests.cluster.processes import one_at_a_time
 from tests.integration.fleet import Started
 from tests.integration.world import World
 from tests.local_cloud.jobs import Recorder, load
 
-pytestmark = [one_at_a_time, needs_proc, pytest.mark.cluster]
+pytestmark = [needs_proc, pytest.mark.cluster]
 
 SPEC = """
 dataset: cora

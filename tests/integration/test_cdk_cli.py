@@ -13,12 +13,10 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from infra.closure import ROOT
-from tests.cluster.processes import one_at_a_time
 from tests.infra.on_moto import left_out, not_made, without_ipv6
 from tests.lambda_functions.job_cloud import speak_as_nobody
 
 pytestmark = [
-    one_at_a_time,
     pytest.mark.cluster,
     pytest.mark.filterwarnings("ignore:Tried to parse:UserWarning"),  # of each type that moto does not make
 ]

@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.processes import one_at_a_time
 from tests.integration.world import World
-
-pytestmark = one_at_a_time
 
 REFUSED = {
     "dataset: cora\ntraining: {epoch: 5}\n": "did you mean",

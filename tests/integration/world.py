@@ -4,6 +4,7 @@ functions; instances are processes; tensor functions are the local Lambda servic
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class World:
     functions: Running
     calls: Calls
     """Of all servers and functions so far."""
+    billed: Counter[str]
+    """Requests of servers to S3 so far."""
 
     def submit(self, key: str, spec: str) -> str:
         """The job's id."""
@@ -105,11 +108,11 @@ def world(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[World]:
         job_machine(monkeypatch) as cloud,
         running(folder, _functions()) as functions,
         recording() as calls,
-        recorded(monkeypatch, calls),
+        recorded(monkeypatch, calls, billed := Counter[str]()),
     ):
         environment = {"AWS_ACCESS_KEY_ID": SERVERS, "DORYLUS_LAMBDA_ENDPOINT": functions.url, **MALLOC}
         with Fleet(cloud, folder, environment) as fleet:
-            yield World(cloud, fleet, functions, calls)
+            yield World(cloud, fleet, functions, calls, billed)
 
 
 def _functions() -> ServiceConfig:

@@ -164,6 +164,9 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> JobCloud:
         "DORYLUS_PLACES": json.dumps(_places(role)),
         "DORYLUS_TEMPLATES": json.dumps({name: _template(name) for name in ("arm64", "x86_64")}),
         "DORYLUS_LIMITS": json.dumps(LIMITS),
+        "DORYLUS_DISK_GB": "100",
+        "DORYLUS_PRIVATE_ENDPOINTS": "0",
+        "DORYLUS_FUNCTION_ARCHITECTURE": "arm64",
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

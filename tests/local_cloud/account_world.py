@@ -28,6 +28,8 @@ TEMPLATE = {
         "Bucket": {"Value": {"Ref": "Bucket"}},
         "JobsTable": {"Value": {"Ref": "Jobs"}},
         "StateMachine": {"Value": "arn:aws:states:us-east-1:123456789012:stateMachine:mine-job"},
+        "PrivateEndpoints": {"Value": "10"},
+        "FunctionArchitecture": {"Value": "x86_64"},
     },
 }
 

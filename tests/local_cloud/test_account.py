@@ -15,6 +15,7 @@ from local_cloud.account.doctor import examine
 from local_cloud.account.jobs import download, list_jobs, metrics, status, stop
 from local_cloud.account.logs import job_logs
 from local_cloud.account.submit import find_job, submit
+from local_cloud.costs import Site
 from tests.local_cloud.account_world import STACK, World, answering, new_world
 
 ID = "cora-20261201T100000-abc123"
@@ -40,6 +41,7 @@ def spec(folder: Path, text: str = "dataset: cora\n", name: str = "my job.yaml")
 def test_a_deployment_is_found_by_its_name(there: World):
     found = there.deployment
     assert (found.bucket, found.jobs_table, found.log_group) == ("mine-bucket", "mine-jobs", "/mine/servers")
+    assert found.site == Site(region="us-east-1", functions="x86_64", endpoints=10)
 
 
 def test_no_stack_of_this_name(there: World):

@@ -112,6 +112,26 @@ def test_a_given_graph_folder_is_taken_as_it_is(cloud, aws, data, alone):
     assert resolved.spec.dataset.path == f"s3://{cloud.bucket}/datasets/mine.dorylus"
 
 
+def test_of_a_given_graph_folder_a_server_fetches_its_share_and_all_for_another_cut(cloud, aws, data, alone):
+    Bucket(aws, cloud.bucket).send_folder(alone.folder.path, "datasets/mine.dorylus/", last="manifest.json")
+    place = f"s3://{cloud.bucket}/datasets/mine.dorylus"
+
+    def features(job: PreparedJob) -> int:
+        return len(list((job.folder.path / "intervals").rglob("features.npy")))
+
+    _, whole = data("whole", path=place).prepare(Silent(), graph_server=0)
+    _, share = data("share", path=place, servers=3).prepare(Silent(), graph_server=1)
+    _, none = data("none", path=place, servers=3).prepare(Silent(), graph_server=None)
+    assert whole.facts == share.facts == none.facts == alone.facts
+    assert len(list((share.folder.path / "intervals").rglob("sources.npy"))) == 2  # of six intervals
+    assert features(whole) == 6
+    assert features(none) == 0
+    spec = json.dumps({"dataset": {"path": place}, "cut": {"num_intervals": 4}})
+    _, other = data("other", path=place, spec=spec, servers=3).prepare(Silent(), graph_server=1)
+    assert other.facts.num_intervals == 4
+    assert features(other) == 4
+
+
 def test_a_bundled_dataset_is_cut_where_it_is_read(data, alone):
     _, job = data("bundled", path="cora").prepare(Silent(), graph_server=None)
     assert job.facts == alone.facts

@@ -1,6 +1,8 @@
 """What the state machine hears, by the token of its own generation, and of a job that is stopped while it is cut."""
 
+import os
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from local_cloud.on_instance import task as module
 from local_cloud.on_instance.bucket import Bucket
 from local_cloud.on_instance.cutter import Cutter
 from local_cloud.on_instance.data import Data
+from local_cloud.on_instance.expenses import TEARDOWN_SECONDS
 from local_cloud.on_instance.job_record import JobRecords, Superseded
+from local_cloud.on_instance.settings import Settings
 from local_cloud.on_instance.task import Task
 
 
@@ -97,7 +101,27 @@ def test_a_stop_ends_the_cutter(cloud, aws, instance, states, tmp_path: Path):
     cloud.record(generation=0, phase="cut", state="Stopping", stop=True, task_token="t-0")
     records = JobRecords(aws, "small-jobs", instance(generation=0, phase=Phase.CUT))
     data = Data(aws, records.read(), Bucket(aws, cloud.bucket), tmp_path)
-    cutter = Cutter(instance(), records, Task(replace(aws, states=states), records), data, "small")
+    task, settings = Task(replace(aws, states=states), records), Settings.read(os.environ)
     with pytest.raises(Superseded, match="stopped while its graph was cut"):
-        cutter._beat()
+        Cutter(instance(), records, task, data, settings)._beat()
     assert states.heard[-1]["error"] == "StopRequested"
+
+
+def test_a_cutter_that_has_used_the_budget_up_ends(cloud, aws, instance, states, tmp_path: Path):
+    """A c7g.large for an hour, and the minute of its end."""
+    usd = 0.0725 * (3600 + TEARDOWN_SECONDS) / 3600
+    records = JobRecords(aws, "small-jobs", instance(generation=0, phase=Phase.CUT))
+    task, settings = Task(replace(aws, states=states), records), Settings.read(os.environ)
+    launched = replace(instance(), launched=time.time() - 3600)
+    for cap in (usd + 0.01, usd - 0.01):
+        more = {"max_cost_usd": str(cap), "launched_type": "c7g.large", "task_token": "t-0"}
+        cloud.record(generation=0, phase="cut", state="Starting", **more)
+        data = Data(aws, records.read(), Bucket(aws, cloud.bucket), tmp_path)
+        cutter = Cutter(launched, records, task, data, settings)
+        if cap > usd:
+            cutter._beat()
+            continue
+        with pytest.raises(Superseded, match=r"cutting the graph has cost 0\.07\d\d USD already"):
+            cutter._beat()
+    assert states.heard[-1]["error"] == "StopRequested"
+    assert states.heard[-1]["cause"].startswith("budget.max_cost_usd = 0.06")
