@@ -1,23 +1,29 @@
 """Reading, converting and cutting a large graph: speed and memory, beside pandas, PyG and DGL, METIS and chance.
 
-    python benchmarks/ingest.py [--quick] [--edges N] [--peers FOLDER] [--json FILE]
+    python benchmarks/ingest.py [--quick] [--only read convert cut] [--edges N] [--peers FOLDER] [--json FILE]
 
 A generated graph of 100 million edges (--quick: 2 million), as a text of edges and as Parquet. Every figure is of a
 process of its own: seconds of the work without the start of Python, and its largest resident memory. PyG's and DGL's
-readers get the first million edges of the text (they hold Python objects), ours the same once more. METIS holds the
-graph in memory and is asked on the first two million edges' graph. Who is not set up (`make peers`) has no figure.
+readers get the first million edges of the text (they hold Python objects), ours the same once more. Ours gives rows of
+vertices from Parquet, pandas the ids as they stand. To be a graph folder a text has features and labels beside it.
+METIS holds the graph in memory and is asked on the first two million edges' graph, which is converted in memory, too.
+Who is not set up (`make peers`) has no figure.
 
-Goals: the streaming cut of the whole stays below 2 GB and cuts at most half of what chance cuts; on the small graph at
-most 1.3 of METIS; text is read at least as fast as by each peer.
+Goals: converting and the streaming cut of the whole stay below 2 GB; the cut cuts at most half of what chance cuts; on
+the small graph at most 1.3 of METIS; text is read at least as fast as by each peer, by the processor's time, for
+others may use the machine.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pyarrow.compute
 import pyarrow.csv
@@ -26,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import Goal, arguments, write
-from graph_server.generate.recipe import Recipe, edges_of, pieces
+from graph_server.generate.recipe import Recipe, edges_of, features_of, labels_of, pieces
 from graph_server.generate.write import generate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,22 +43,34 @@ LIMIT = "1.2GB"
 BELOW_BYTES = 2e9
 SECONDS = 3600
 
-_TAIL = "\nprint(json.dumps([time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))"
 _HEAD = "import json, resource, sys, time\nfrom pathlib import Path\npath = Path(sys.argv[1])\n"
+_BEGIN = "began, used = time.perf_counter(), time.process_time()"
+_TAIL = (
+    "\nseconds, used = time.perf_counter() - began, time.process_time() - used\n"
+    "print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, used]))"
+)
 READERS = {
-    "dorylus": "from graph_server.ingest.edge_text import read_edges\n{began}\nread_edges(path)",
-    "pandas": "import pandas\n{began}\npandas.read_csv(path, sep=' ', header=None, dtype='int64').to_numpy()",
-    "pyg": "import torch\nfrom torch_geometric.io import read_txt_array\n{began}\n"
-    "read_txt_array(str(path), sep=' ', dtype=torch.long)",
-    "dgl": "import dgl\n{began}\ndgl.data.CSVDataset(str(path), force_reload=True)",
+    "read text": {
+        "dorylus": "from graph_server.ingest.edge_text import read_edges\n{began}\nread_edges(path)",
+        "pandas": "import pandas\n{began}\npandas.read_csv(path, sep=' ', header=None, dtype='int64').to_numpy()",
+        "pyg": "import torch\nfrom torch_geometric.io import read_txt_array\n{began}\n"
+        "read_txt_array(str(path), sep=' ', dtype=torch.long)",
+        "dgl": "import dgl\n{began}\ndgl.data.CSVDataset(str(path), force_reload=True)",
+    },
+    "read parquet": {
+        "dorylus": "from common.job_spec import DatasetSpec\nfrom graph_server.datasets.parquet import read\n{began}\n"
+        "read(path, DatasetSpec(path=str(path)))",
+        "pandas": "import pandas\n{began}\npandas.read_parquet(path).to_numpy()",
+    },
 }
-PYTHON = {"pandas": "dgl", "pyg": "pyg", "dgl": "dgl"}
+PYTHON = {"pandas": "pyg", "pyg": "pyg", "dgl": "dgl"}
 """In whose environment a peer lives."""
+OURS, WORK = ("dorylus", "pandas"), ("read", "convert", "cut")
 
 
 @dataclass(frozen=True)
 class Row:
-    """None: not set up, or it failed. share_cut: of the edges, between graph servers."""
+    """None: not set up, failed, or not known. share_cut: of the edges, between graph servers."""
 
     what: str
     who: str
@@ -60,6 +78,7 @@ class Row:
     num_bytes: int
     seconds: float | None = None
     peak_bytes: int | None = None
+    cpu_seconds: float | None = None
     share_cut: float | None = None
 
     @property
@@ -104,15 +123,24 @@ def first_lines(text: Path, count: int, path: Path) -> Path:
     return path
 
 
-def read_by(who: str, path: Path, peers: Path, *, num_edges: int, num_bytes: int) -> Row:
-    row = Row("read text", who, num_edges, num_bytes)
+def write_folder(text: Path, made: Recipe, folder: Path) -> Path:
+    """A text of edges with features and labels beside it: what a training needs."""
+    folder.mkdir()
+    (folder / "edges.txt").hardlink_to(text)
+    parts = [features_of(made, number, first, last) for number, first, last in pieces(made.num_vertices)]
+    np.save(folder / "features.npy", np.concatenate(parts))
+    np.save(folder / "labels.npy", labels_of(made, np.arange(made.num_vertices)))
+    return folder
+
+
+def read_by(who: str, path: Path, peers: Path, *, num_edges: int, what: str = "read text") -> Row:
+    size = path.stat().st_size
     python = Path(sys.executable) if who == "dorylus" else peers / PYTHON[who] / "bin" / "python"
-    code = _HEAD + READERS[who].format(began="began = time.perf_counter()") + _TAIL
+    code = _HEAD + READERS[what][who].format(began=_BEGIN) + _TAIL
     found = _run([str(python), "-c", code, str(path)]) if python.exists() else None
     if found is None:
-        return row
-    seconds, peak = json.loads(found.splitlines()[-1])
-    return Row(row.what, who, num_edges, num_bytes, seconds, peak)
+        return Row(what, who, num_edges, size)
+    return Row(what, who, num_edges, size, *json.loads(found.splitlines()[-1]))
 
 
 def partition_by(method: str, made: Path, num_edges: int, *, limit: str | None, out: Path | None = None) -> Row:
@@ -126,22 +154,25 @@ def partition_by(method: str, made: Path, num_edges: int, *, limit: str | None, 
         return Row(what, method, num_edges, size)
     report = json.loads(found)
     cut = report["shares"]["cut_between_servers"]
-    return Row(what, method, num_edges, size, report["seconds"], report["peak_rss_bytes"], cut)
+    return Row(what, method, num_edges, size, report["seconds"], report["peak_rss_bytes"], share_cut=cut)
 
 
-def convert(made: Path, num_edges: int) -> Row:
-    """Read whole, and written again as Parquet."""
-    size = sum(file.stat().st_size for file in made.iterdir())
+def convert(source: Path, num_edges: int, *, limit: str | None) -> Row:
+    """To a graph folder, each edge once and in both directions; limit None: in memory."""
+    kind = "parquet" if source.suffix == ".parquet" else "text"
+    size = sum(file.stat().st_size for file in source.iterdir())
+    settings = {"dataset.directed": "false", "dataset.dedup": "true", "cut.num_intervals": str(INTERVALS)}
     code = (
-        _HEAD + "from local_cloud.convert import convert\nfrom cli.spec_flags import flag_layer\n"
-        "out = path.with_name('again.parquet')\n"
-        "began = time.perf_counter()\nconvert(str(path), out, flag_layer({}), Path.cwd())"
+        _HEAD + "from local_cloud.convert import convert\nfrom local_cloud.partition import bytes_of\n"
+        f"from cli.spec_flags import flag_layer\nlimit = {limit!r} and bytes_of({limit!r})\n"
+        f"out = path.with_name('again.dorylus')\n{_BEGIN}\n"
+        f"convert(str(path), out, flag_layer({settings!r}), Path.cwd(), memory_bytes=limit)"
     )
-    found = _run([sys.executable, "-c", code + _TAIL, str(made)])
-    if found is None:
-        return Row("convert parquet", "dorylus", num_edges, size)
-    seconds, peak = json.loads(found.splitlines()[-1])
-    return Row("convert parquet", "dorylus", num_edges, size, seconds, peak)
+    found = _run([sys.executable, "-c", code + _TAIL, str(source)])
+    shutil.rmtree(source.with_name("again.dorylus"), ignore_errors=True)
+    what = f"convert {kind}" + (f" within {limit}" if limit else " in memory")
+    figures = [] if found is None else json.loads(found.splitlines()[-1])
+    return Row(what, "dorylus", num_edges, size, *figures)
 
 
 def _run(command: list[str]) -> str | None:
@@ -152,24 +183,43 @@ def _run(command: list[str]) -> str | None:
     return done.stdout
 
 
-def measure(num_edges: int, peers: Path, folder: Path) -> list[Row]:
-    made, text = recipe(num_edges), folder / "edges.txt"
-    write_text(made, text)
-    whole = {"num_edges": num_edges, "num_bytes": text.stat().st_size}
-    rows = [read_by(who, text, peers, **whole) for who in ("dorylus", "pandas")]
-    first = first_lines(text, min(PEER_EDGES, num_edges), folder / "first.txt")
-    part = {"num_edges": min(PEER_EDGES, num_edges), "num_bytes": first.stat().st_size}
-    rows += [read_by(who, first, peers, **part) for who in ("dorylus", "pyg")]
-    rows.append(read_by("dgl", write_dgl(first, folder / "dgl"), peers, **part))
-    text.unlink()
-    tables, small = folder / "made.parquet", folder / "small.parquet"
-    generate(made, tables)
-    generate(recipe(min(num_edges, QUICK_EDGES)), small)
-    if num_edges <= 10 * QUICK_EDGES:  # it holds the graph
-        rows.append(convert(tables, num_edges))
-    rows += [partition_by(method, tables, num_edges, limit=LIMIT) for method in ("stream", "fennel", "hash")]
+def measure(num_edges: int, peers: Path, folder: Path, only: Sequence[str] = WORK) -> list[Row]:
     few = min(num_edges, QUICK_EDGES)
-    return rows + [partition_by(method, small, few, limit=None) for method in ("stream", "fennel", "metis", "hash")]
+    large, small = recipe(num_edges), recipe(few)
+    rows = measure_text(large, peers, folder, only)
+    tables, less = folder / "made.parquet", folder / "small.parquet"
+    generate(large, tables)
+    generate(small, less)
+    if "read" in only:
+        edges = tables / "edges.parquet"
+        rows += [read_by(who, edges, peers, num_edges=num_edges, what="read parquet") for who in OURS]
+    if "convert" in only:
+        write_text(small, folder / "small.txt")
+        rows.append(convert(tables, num_edges, limit=LIMIT))
+        in_memory = (write_folder(folder / "small.txt", small, folder / "small"), less)
+        rows += [convert(made, few, limit=None) for made in in_memory]
+    if "cut" in only:
+        rows += [partition_by(method, tables, num_edges, limit=LIMIT) for method in ("stream", "fennel", "hash")]
+        rows += [partition_by(method, less, few, limit=None) for method in ("stream", "fennel", "metis", "hash")]
+    return rows
+
+
+def measure_text(made: Recipe, peers: Path, folder: Path, only: Sequence[str]) -> list[Row]:
+    text, num_edges, few = folder / "edges.txt", made.num_edges, min(made.num_edges, PEER_EDGES)
+    rows: list[Row] = []
+    write_text(made, text)
+    if "read" in only:
+        rows += [read_by(who, text, peers, num_edges=num_edges) for who in OURS]
+        first = first_lines(text, few, folder / "first.txt")
+        rows += [read_by(who, first, peers, num_edges=few) for who in ("dorylus", "pyg")]
+        found = read_by("dgl", write_dgl(first, folder / "dgl"), peers, num_edges=few)
+        rows.append(replace(found, num_bytes=first.stat().st_size))
+    if "convert" in only:
+        with_vertices = write_folder(text, made, folder / "text")
+        rows.append(convert(with_vertices, num_edges, limit=LIMIT))
+        shutil.rmtree(with_vertices)
+    text.unlink()
+    return rows
 
 
 def goals(rows: list[Row]) -> dict[str, Goal]:
@@ -184,7 +234,12 @@ def goals(rows: list[Row]) -> dict[str, Goal]:
     small = {who: one("cut in memory", who) for who in ("stream", "metis")}
     shares = [{who: row.share_cut if row else None for who, row in cuts.items()} for cuts in (large, small)]
     peak = large["stream"].peak_bytes if large["stream"] else None
+    converts = {kind: one(f"convert {kind} within {LIMIT}", "dorylus") for kind in ("text", "parquet")}
     said = {
+        f"peak bytes of converting {kind}": Goal(row.peak_bytes if row else None, BELOW_BYTES, at_most=True)
+        for kind, row in converts.items()
+    }
+    said |= {
         "peak bytes of the streaming cut": Goal(peak, BELOW_BYTES, at_most=True),
         "edges cut, of those that chance cuts": Goal(ratio(shares[0]["stream"], shares[0]["hash"]), 0.5, at_most=True),
         "edges cut, of those that METIS cuts": Goal(ratio(shares[1]["stream"], shares[1]["metis"]), 1.3, at_most=True),
@@ -192,18 +247,20 @@ def goals(rows: list[Row]) -> dict[str, Goal]:
     for who in PYTHON:
         peer = one("read text", who)
         ours = one("read text", "dorylus", peer.num_edges) if peer else None
-        said[f"text, times {who}"] = Goal(ratio(ours.speed if ours else None, peer.speed if peer else None), 1.0)
+        theirs = peer.cpu_seconds if peer else None
+        said[f"text, times {who}"] = Goal(ratio(theirs, ours.cpu_seconds if ours else None), 1.0)
     return said
 
 
 def show(rows: list[Row], said: dict[str, Goal]) -> None:
-    table = Table(title="reading and cutting")
-    for column in ("work", "by", "million edges", "MB/s", "s", "peak MB", "edges cut, %"):
+    table = Table(title="reading, converting and cutting")
+    for column in ("work", "by", "million edges", "MB/s", "s", "CPU s", "peak MB", "edges cut, %"):
         table.add_column(column, justify="left" if column in ("work", "by") else "right")
     for row in rows:
         figures = (
             row.speed,
             row.seconds,
+            row.cpu_seconds,
             row.peak_bytes and row.peak_bytes / 1e6,
             row.share_cut and 100 * row.share_cut,
         )
@@ -220,10 +277,11 @@ def main() -> None:
     parser = arguments("Reading, converting and cutting a large graph.")
     parser.add_argument("--edges", type=int, metavar="N")
     parser.add_argument("--peers", type=Path, default=ROOT / ".peers", metavar="FOLDER")
+    parser.add_argument("--only", nargs="+", choices=WORK, default=WORK, metavar="WORK")
     given = parser.parse_args()
     num_edges = given.edges or (QUICK_EDGES if given.quick else EDGES)
     with tempfile.TemporaryDirectory(prefix="ingest-") as folder:
-        rows = measure(num_edges, given.peers, Path(folder))
+        rows = measure(num_edges, given.peers, Path(folder), given.only)
     said = goals(rows)
     show(rows, said)
     write(given.json, said, [{**row.__dict__, "mb_per_second": row.speed} for row in rows])

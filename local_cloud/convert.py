@@ -17,7 +17,7 @@ from graph_server.graph.folder_reader import SUFFIX as GRAPH_FOLDER
 from graph_server.ingest.dataset import Dataset, check_size, check_types, prepare, reader_defaults
 from graph_server.ingest.detect import find_format, is_bundled_name, locate
 from graph_server.ingest.write_parquet import SUFFIX as PARQUET
-from graph_server.ingest.write_parquet import WEIGHT, refuse_existing, write_parquet
+from graph_server.ingest.write_parquet import WEIGHTS_NOTE, refuse_existing, write_parquet
 from local_cloud.in_pieces import write_large, write_large_parquet
 from local_cloud.load_job import load_job
 from local_cloud.observer import Silent
@@ -88,8 +88,7 @@ def _to_parquet(resolved: ResolvedSpec, path: Path, base_folder: Path) -> _Told:
     check_size(raw)
     check_types(raw, options)
     write_parquet(raw, path)
-    weighted = f"weights of edges are the column {WEIGHT}: train with dataset.edge_weight: {WEIGHT}"
-    return raw.num_nodes, raw.num_edges, (*raw.notes, *(weighted,) * (raw.weights is not None))
+    return raw.num_nodes, raw.num_edges, (*raw.notes, *(WEIGHTS_NOTE,) * (raw.weights is not None))
 
 
 def _to_graph_folder(resolved: ResolvedSpec, path: Path, base_folder: Path) -> _Told:

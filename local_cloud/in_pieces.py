@@ -53,7 +53,6 @@ def write_large(
 
 
 def _large_graph(options: DatasetSpec, base_folder: Path, scratch: Path) -> LargeGraph:
-    refuse_large_weights(options)
     path = locate(options, base_folder)
     format_name = find_format(options, path)[0]
     if format_name == "edge_list" and path.is_dir():
@@ -79,18 +78,8 @@ def not_in_pieces(path: Path, format_name: str) -> DatasetError:
     )
 
 
-def refuse_large_weights(options: DatasetSpec) -> None:
-    if options.edge_weight is not None:
-        raise DatasetError(
-            what=f"dataset.edge_weight: {options.edge_weight} within --memory-limit",
-            why="edges are sorted on disk by their ends alone, and their weights would be lost",
-            fix="leave --memory-limit away, or dataset.edge_weight",
-        )
-
-
 def write_large_parquet(options: DatasetSpec, base_folder: Path, out: Path, memory_bytes: int) -> Written:
     """Of a list of edges, alone or in a folder with features."""
-    refuse_large_weights(options)
     path = locate(options, base_folder)
     format_name = find_format(options, path)[0]
     if format_name != "edge_list":

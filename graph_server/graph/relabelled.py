@@ -50,10 +50,7 @@ class EdgesInMemory:
 
 
 class EdgesOnDisk:
-    """in_edges: of the graph before the cut, with a mapped file of sources; an interval is held at a time. Without
-    weights."""
-
-    weighted = False
+    """in_edges: of the graph before the cut, with mapped files of sources and weights; one interval is held."""
 
     def __init__(self, in_edges: Csr, cut: Cut, *, symmetric: bool) -> None:
         self._in_edges, self._cut, self.symmetric = in_edges, cut, symmetric
@@ -62,10 +59,19 @@ class EdgesOnDisk:
     def num_edges(self) -> int:
         return len(self._in_edges.indices)
 
+    @property
+    def weighted(self) -> bool:
+        return self._in_edges.weights is not None
+
     def block(self, interval: int) -> Csr:
-        indptr, indices, _ = self._in_edges
+        indptr, indices, weights = self._in_edges
         rows = self._cut.order[self._cut.bounds[interval] : self._cut.bounds[interval + 1]]
         degrees = indptr[rows + 1] - indptr[rows]
         places = np.repeat(indptr[rows] - offsets(degrees)[:-1], degrees) + np.arange(degrees.sum())
-        sources = self._cut.rank[indices[places]]
-        return group(np.repeat(np.arange(len(rows)), degrees), sources, len(rows), len(self._cut.order))
+        return group(
+            np.repeat(np.arange(len(rows)), degrees),
+            self._cut.rank[indices[places]],
+            len(rows),
+            len(self._cut.order),
+            weights=None if weights is None else weights[places],
+        )

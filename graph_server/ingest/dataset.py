@@ -201,6 +201,11 @@ def weight_report(weights: Array | None, raw: RawGraph) -> dict[str, object]:
     return report
 
 
+def weight_notes(weights: Array | None) -> tuple[str, ...]:
+    found = extremes(weights)
+    return () if found is None else (f"edges have weights from {found[0]:g} to {found[1]:g}",)
+
+
 def count_negative(node_ids: Array) -> int:
     return int((node_ids < 0).sum()) if node_ids.dtype.kind == "i" else 0
 
@@ -210,9 +215,7 @@ def id_notes(num_negative: int) -> tuple[str, ...]:
 
 
 def _edge_notes(edges: Edges) -> tuple[str, ...]:
-    notes, counts, weights = [], edges.counts, extremes(edges.weights)
-    if weights is not None:
-        notes.append(f"edges have weights from {weights[0]:g} to {weights[1]:g}")
+    notes, counts = [*weight_notes(edges.weights)], edges.counts
     if kept := counts["duplicate_edges"] - counts["duplicate_edges_removed"]:
         notes.append(f"{kept} duplicate edges are kept and count twice; dataset.dedup: true removes them")
     if removed := counts["duplicate_edges_removed"]:

@@ -7,9 +7,8 @@
 A piece is bounded, so no reader ever holds more than a piece as Python objects.
 """
 
-import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow
 import pyarrow.csv
 
+from graph_server.ingest.growing_column import GrowingColumn
 from graph_server.ingest.ids import LONGEST_TEXT, longest, parse_ids, text_ids
 from graph_server.ingest.raw_graph import Array
 from graph_server.ingest.text import COMMENTS, Line, is_number, line_error, lines_of
@@ -25,6 +25,10 @@ _PLAIN = b"0123456789 \t,\n"
 _BLANKS = bytes.maketrans(b",\t", b"  ")
 _SAFE_DIGITS = 18
 _CAREFUL_BYTES = 1 << 20
+_TABLE_BYTES = 1 << 20
+"""What Arrow parses at a time: more than this falls out of the processor's caches."""
+_NUMBERS = b"0123456789.+-eE\n"
+"""A piece of these and its separator holds no comment, quote or hexadecimal number, so nothing has to be looked for."""
 
 
 class Place(NamedTuple):
@@ -76,7 +80,7 @@ def _plain(body: bytes, place: Place) -> PieceEdges | None:
     edges = np.diff((characters > 32).view(np.int8))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     if not len(starts):
-        return _nothing(place)
+        return _nothing(place.width, place.weight is not None)
     newlines = np.flatnonzero(characters[1:] == 10)
     lines, counts = np.unique(np.searchsorted(newlines, starts), return_counts=True)
     width = place.width or int(counts[0])
@@ -115,8 +119,8 @@ def _table(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
     numbers = [] if place.weight is None else [names[place.weight]]
     try:
         table = pyarrow.csv.read_csv(
-            io.BytesIO(body),
-            pyarrow.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(body) + 1),
+            pyarrow.BufferReader(body),
+            pyarrow.csv.ReadOptions(column_names=names, use_threads=False, block_size=_TABLE_BYTES),
             pyarrow.csv.ParseOptions(delimiter=separator.decode(), quote_char=False, ignore_empty_lines=False),
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(wanted, kind) | dict.fromkeys(numbers, pyarrow.float64()),
@@ -145,12 +149,22 @@ def _only_separator(body: bytes) -> bytes | None:
     separator = next((mark for mark in (b",", b"\t", b" ") if mark in first), None)
     if separator is None or body.startswith((b"\n", *COMMENTS)):
         return None
+    if body[:1] == b" " or body[-1:] == b" ":
+        return None
+    if not body.translate(None, _NUMBERS + separator):
+        return None if separator == b" " and _has_gaps(body) else separator
     others = {b",": b"\t", b"\t": b",", b" ": b",\t"}[separator]
     odd = (b'"', b"\x0b", b"\x0c", b"0x", b"0X", b"\n\n", b"\n ", b" \n", *(b"\n" + mark for mark in COMMENTS))
     around = (b"  ",) if separator == b" " else (separator + b" ", b" " + separator)
     if any(mark in body for mark in (*odd, *around)) or len(body) != len(body.translate(None, others)):
         return None
-    return None if body[:1] == b" " or body[-1:] == b" " else separator
+    return separator
+
+
+def _has_gaps(body: bytes) -> bool:
+    """Two blanks or line ends in a row."""
+    blank = np.frombuffer(body, np.uint8) <= 32
+    return bool((blank[1:] & blank[:-1]).any())
 
 
 def _careful(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
@@ -163,8 +177,27 @@ def _careful(body: bytes, place: Place, as_text: bool) -> PieceEdges | None:
             width = found.width
             parts.append(found)
     if not parts:
-        return _nothing(place._replace(width=width))
+        return _nothing(width, place.weight is not None)
     return join_pieces(parts, width or 2)
+
+
+def joined_pieces(
+    pieces: Iterable[PieceEdges | None], width: int | None, is_weighted: bool, as_text: bool
+) -> PieceEdges | None:
+    """All of a file as one; None where one of the pieces is. `width`: of a file without edges."""
+    if as_text:  # the longest text decides how wide a column is
+        parts = [piece for piece in pieces if piece is not None]
+        return join_pieces(parts, parts[-1].width) if parts else _nothing(width, is_weighted)
+    columns = [GrowingColumn(np.int64) for _ in range(3)] + [GrowingColumn(np.float64)] * is_weighted
+    for piece in pieces:
+        if piece is None:
+            return None
+        given = [piece.sources, piece.targets, piece.lines, *([] if piece.weights is None else [piece.weights])]
+        for column, values in zip(columns, given, strict=True):
+            column.add(values)
+        width = piece.width
+    sources, targets, lines, *weights = (column.taken() for column in columns)
+    return PieceEdges(sources, targets, lines, width or 2, weights[0] if weights else None)
 
 
 def join_pieces(parts: Sequence[PieceEdges], width: int) -> PieceEdges:
@@ -173,9 +206,9 @@ def join_pieces(parts: Sequence[PieceEdges], width: int) -> PieceEdges:
     return PieceEdges(sources, targets, lines, width, np.concatenate(weights) if weights else None)
 
 
-def _nothing(place: Place) -> PieceEdges:
+def _nothing(width: int | None, is_weighted: bool) -> PieceEdges:
     empty = np.zeros(0, dtype=np.int64)
-    return PieceEdges(empty, empty, empty, place.width or 2, None if place.weight is None else np.zeros(0))
+    return PieceEdges(empty, empty, empty, width or 2, np.zeros(0) if is_weighted else None)
 
 
 def _parts(body: bytes, first_line: int) -> Iterator[tuple[int, bytes]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from common.errors import DatasetError
 from graph_server.ingest.archives import load_npy
-from graph_server.ingest.edge_pieces import PieceEdges, Place, join_pieces, line_end, piece_edges
+from graph_server.ingest.edge_pieces import PieceEdges, Place, joined_pieces, line_end, piece_edges
 from graph_server.ingest.edge_weights import ignored_columns, no_such_weights
 from graph_server.ingest.ids import exact_ids
 from graph_server.ingest.raw_graph import Array
@@ -31,7 +31,7 @@ from graph_server.ingest.text import (
 SOURCE_HEADERS = ("source", "src", "from", "u", "src_id", "source_id", "sourcenodeid", "fromnodeid", "node1", "head")
 TARGET_HEADERS = ("target", "dst", "to", "v", "dst_id", "target_id", "targetnodeid", "tonodeid", "node2", "tail")
 
-_PIECE_BYTES, _PIECE_ROWS = 16 << 20, 1 << 20
+_PIECE_BYTES, _PIECE_ROWS = 4 << 20, 1 << 20
 _HEAD_BYTES = 1 << 20
 
 
@@ -111,17 +111,11 @@ def _weight_column(wanted: str, layout: _Layout, first: Line | None, path: Path)
 
 def _read_text(path: Path, layout: _Layout, *, as_text: bool) -> EdgeTable | None:
     """None when whole numbers were expected and there are others."""
-    parts: list[PieceEdges] = []
-    for found in _pieces(path, layout, as_text=as_text):
-        if found is None:
-            return None
-        parts.append(found)
-    width = parts[-1].width if parts else layout.width
-    notes, empty = _notes(path, layout, width or 2), np.zeros(0, dtype=np.int64)
-    if not parts:
-        return EdgeTable(path, empty, empty, empty, notes, weights=None if layout.weight is None else np.zeros(0))
-    found = join_pieces(parts, parts[-1].width)
-    return EdgeTable(path, found.sources, found.targets, found.lines, notes, weights=found.weights)
+    joined = joined_pieces(_pieces(path, layout, as_text=as_text), layout.width, layout.weight is not None, as_text)
+    if joined is None:
+        return None
+    notes = _notes(path, layout, joined.width)
+    return EdgeTable(path, joined.sources, joined.targets, joined.lines, notes, weights=joined.weights)
 
 
 def _pieces(path: Path, layout: _Layout, *, as_text: bool) -> Iterator[PieceEdges | None]:
@@ -136,9 +130,9 @@ def _pieces(path: Path, layout: _Layout, *, as_text: bool) -> Iterator[PieceEdge
         before += piece.count(b"\n")
 
 
-def edge_pieces(path: Path, as_text: bool) -> Iterator[EdgeTable]:
+def edge_pieces(path: Path, as_text: bool, weight: str | None = None) -> Iterator[EdgeTable]:
     """The same edges, piece by piece. Raises DatasetError where ids are no whole numbers, unless `as_text`."""
-    for found in id_pieces(path, as_text):
+    for found in id_pieces(path, as_text, weight):
         if found is None:
             raise DatasetError(
                 what=f"{path} names vertices by texts",
@@ -148,19 +142,21 @@ def edge_pieces(path: Path, as_text: bool) -> Iterator[EdgeTable]:
         yield found
 
 
-def id_pieces(path: Path, as_text: bool) -> Iterator[EdgeTable | None]:
+def id_pieces(path: Path, as_text: bool, weight: str | None = None) -> Iterator[EdgeTable | None]:
     """The same; None where whole numbers were expected and there are others. The first piece has the file's notes."""
     if ".npy" in path.suffixes:
+        if weight is not None:
+            raise no_such_weights(weight, path, ())
         yield from _array_pieces(path)
         return
-    layout = _layout(path)
+    layout = _layout(path, weight)
     notes: tuple[str, ...] | None = None
     for found in _pieces(path, layout, as_text=as_text):
         if found is None:
             yield None
             return
         notes = _notes(path, layout, found.width) if notes is None else ()
-        yield EdgeTable(path, found.sources, found.targets, found.lines, notes)
+        yield EdgeTable(path, found.sources, found.targets, found.lines, notes, weights=found.weights)
 
 
 def _array_pieces(path: Path) -> Iterator[EdgeTable]:

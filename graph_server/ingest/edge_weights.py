@@ -6,6 +6,7 @@ there may be any is for the model to say.
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow
 
 from common.errors import DatasetError
 from graph_server.ingest.arrow_columns import decoded, is_number, number_values
-from graph_server.ingest.raw_graph import Array, EdgeWeights, RawGraph, damaged, first_few
+from graph_server.ingest.raw_graph import FEW, Array, EdgeWeights, NegativeWeights, RawGraph, damaged, first_few
 
 SMALLEST, LARGEST = np.finfo(np.float32).tiny, np.finfo(np.float32).max
 """Below the smallest, the reciprocal of a sum of weights would no longer be a float32."""
@@ -36,12 +37,22 @@ def checked_weights(values: Array, path: Path, *, lines: Array | None = None, un
             fix="correct these weights, remove the edges, or leave dataset.edge_weight away",
         )
     negative = np.flatnonzero(numbers < 0)
-    where = "" if not len(negative) else _where_negative(numbers[negative], path, lines[negative], unit)
-    return EdgeWeights(numbers.astype(np.float32), where)
+    return EdgeWeights(numbers.astype(np.float32), _negative(numbers, negative, f"{path.name}: {unit}", lines))
 
 
-def _where_negative(numbers: Array, path: Path, lines: Array, unit: str) -> str:
-    return f"{path.name}: {unit} {first_few(lines)}: {len(lines)} negative weights, the first {numbers[0]:g}"
+def _negative(numbers: Array, places: Array, where: str, lines: Array) -> NegativeWeights | str:
+    if not len(places):
+        return ""
+    return NegativeWeights(where, lines[places[:FEW]], len(places), float(numbers[places[0]]))
+
+
+def seen(raw: RawGraph, found: EdgeWeights | None) -> RawGraph:
+    """Of a graph whose edges come piece by piece: it keeps no weights, but knows where negative ones stood."""
+    if found is None:
+        return raw
+    before = "" if raw.weights is None else raw.weights.negative
+    negative = before.and_more(found.negative) if isinstance(before, NegativeWeights) else found.negative
+    return replace(raw, weights=EdgeWeights(found.values[:0], negative))
 
 
 def joined(parts: Sequence[EdgeWeights | None]) -> EdgeWeights | None:
@@ -49,7 +60,8 @@ def joined(parts: Sequence[EdgeWeights | None]) -> EdgeWeights | None:
     given = [part for part in parts if part is not None]
     if not given:
         return None
-    return EdgeWeights(np.concatenate([part.values for part in given]), next((p.negative for p in given), ""))
+    negative = next((part.negative for part in given if part.negative), "")
+    return EdgeWeights(np.concatenate([part.values for part in given]), negative)
 
 
 def extremes(weights: Array | None) -> tuple[float, float] | None:
@@ -59,9 +71,9 @@ def extremes(weights: Array | None) -> tuple[float, float] | None:
 
 def negative_weights(weights: Array | None, raw: RawGraph) -> str:
     """Where negative ones stand, if any are left after the policies."""
-    if weights is None or raw.weights is None or not (weights < 0).any():
+    if weights is None or raw.weights is None or not len(weights) or weights.min() >= 0:
         return ""
-    return raw.weights.negative
+    return str(raw.weights.negative)
 
 
 def weight_array(values: Array | None, wanted: str, path: Path, *, num_edges: int, names: Sequence[str]) -> Array:

@@ -20,6 +20,8 @@ ID_HEADERS = frozenset({"id", "node_id", "nodeid", "node", "vertex", "vertex_id"
 LONGEST_TEXT = 1000
 """Characters of an id or a label; all of a table take as much room as the longest."""
 
+_MARKS_PER_ID = 8
+"""Marks are bytes: no more of them than sorting the ids would copy."""
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?", re.ASCII)
 _RENAME = "such an id is usually an overflow: remove the line, or rename the vertex everywhere"
 
@@ -79,6 +81,20 @@ def exact_ids(values: Array, path: Path) -> Array:
             fix="save the ids as int64",
         )
     return values.astype(np.int64, copy=False)
+
+
+def distinct_ids(parts: Sequence[Array]) -> Array:
+    """Every id of int64 or str arrays once, sorted. Whole numbers that lie close together are marked, not sorted."""
+    given = [part for part in parts if len(part)]
+    if given and all(part.dtype == np.int64 for part in given):
+        low = min(0, *(int(part.min()) for part in given))
+        room = max(int(part.max()) for part in given) - low + 1
+        if room <= _MARKS_PER_ID * sum(map(len, given)):
+            marks = np.zeros(room, np.bool_)
+            for part in given:
+                marks[part - low if low else part] = True
+            return np.flatnonzero(marks) + low
+    return np.unique(np.concatenate([np.unique(part) for part in parts]))
 
 
 def own_ids(names: Array | None, num_nodes: int, what: str, *, negative: bool) -> tuple[Array, tuple[str, ...]]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from common.errors import DatasetError
 from graph_server.ingest.edge_text import id_pieces
+from graph_server.ingest.ids import distinct_ids
 from graph_server.ingest.node_index import NodeIndex, refuse_negative
 from graph_server.ingest.raw_graph import Array
 
@@ -43,14 +44,14 @@ def _found(files: Sequence[Path], negative: bool, most_bytes: int, *, as_text: b
             for end in (table.sources, table.targets):
                 if not negative:
                     refuse_negative(end, table.lines, file, table.unit)
-                fresh.append(np.unique(end))
+                fresh.append(distinct_ids([end]))
             if sum(map(len, fresh)) > max(_FRESH, len(known)):
                 known, fresh = _joined(known, fresh, file, most_bytes), []
     return _joined(known, fresh, files[-1], most_bytes)
 
 
 def _joined(known: Array, fresh: list[Array], file: Path, most_bytes: int) -> Array:
-    joined, as_numbers = np.unique(np.concatenate([known, *fresh])), known.dtype.kind == "i"
+    joined, as_numbers = distinct_ids([known, *fresh]), known.dtype.kind == "i"
     if joined.nbytes * HELD_AT_ONCE > most_bytes:
         raise DatasetError(
             what=f"{file} names {len(joined):,} vertices and more, whose ids take {joined.nbytes / 1e9:.2f} GB",

@@ -31,6 +31,8 @@ class NodeIndex:
         if self.is_text != (ids.dtype.kind == "U"):
             return np.full(len(ids), -1, dtype=np.int64) if self.is_text else self._rows_of_texts(ids)
         if self.counts_from_zero:
+            if not len(ids) or (ids.min() >= 0 and ids.max() < len(self.node_ids)):
+                return ids
             return np.where((ids >= 0) & (ids < len(self.node_ids)), ids, -1)
         place = np.searchsorted(self._sorted, ids)
         place = np.minimum(place, len(self._sorted) - 1)

@@ -20,11 +20,29 @@ ReaderDefaults = Mapping[str, Mapping[str, object]]
 MASK_NAMES = ("train", "valid", "test")
 
 
+class NegativeWeights(NamedTuple):
+    """where: file and unit; lines: the first few; first: the weight on the first of them."""
+
+    where: str
+    lines: Array
+    num: int
+    first: float
+
+    def __str__(self) -> str:
+        return f"{self.where} {first_few(self.lines)}: {self.num} negative weights, the first {self.first:g}"
+
+    def and_more(self, found: "NegativeWeights | str") -> "NegativeWeights":
+        """With those of a later piece of the same file; other files' are left out."""
+        if isinstance(found, str) or found.where != self.where:
+            return self
+        return self._replace(lines=np.concatenate([self.lines, found.lines])[:FEW], num=self.num + found.num)
+
+
 class EdgeWeights(NamedTuple):
-    """values [E] float32, finite; negative: where negative ones stand, in words, or nothing."""
+    """values [E] float32, finite; negative: where negative ones stand, or nothing."""
 
     values: Array
-    negative: str = ""
+    negative: NegativeWeights | str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +87,10 @@ class RawGraph:
     @property
     def num_edges(self) -> int:
         return len(self.sources)
+
+
+FEW = 11
+"""One more than are shown."""
 
 
 def first_few(values: Array, limit: int = 10) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from common.errors import DatasetError
 from graph_server.ingest.edge_text import EdgeTable
+from graph_server.ingest.ids import distinct_ids
 from graph_server.ingest.label_tables import LabelTable
 from graph_server.ingest.node_index import NodeIndex, refuse_negative, unique_index, unknown_ids
 from graph_server.ingest.raw_graph import Array
@@ -18,8 +19,8 @@ def index_of_ends(tables: Sequence[EdgeTable], labels: LabelTable | None = None,
         for end in (table.sources, table.targets):
             refuse_negative(end, table.lines, table.path, table.unit)
     others = None if labels is None else labels.ids
-    ends = [np.unique(end) for table in tables for end in (table.sources, table.targets)]
-    return NodeIndex(np.unique(np.concatenate([*ends, *([] if others is None else [others])])))
+    ends = [end for table in tables for end in (table.sources, table.targets)]
+    return NodeIndex(distinct_ids([*ends, *([] if others is None else [others])]))
 
 
 def label_rows(labels: LabelTable, index: NodeIndex, path: Path) -> Array:

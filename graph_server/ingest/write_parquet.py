@@ -23,6 +23,7 @@ from graph_server.ingest.parquet_facts import facts_of
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph
 
 SUFFIX, WEIGHT = ".parquet", "weight"
+WEIGHTS_NOTE = f"weights of edges are the column {WEIGHT}: train with dataset.edge_weight: {WEIGHT}"
 _GROUP_VALUES = 1 << 22
 """Values in a group of rows, at most."""
 
@@ -67,16 +68,15 @@ def write_tables(file: Path, groups: Iterator[pyarrow.Table], metadata: dict[byt
 
 def _edges(raw: RawGraph) -> Iterator[pyarrow.Table]:
     for rows in _groups(raw.num_edges, 2):
-        table = edge_table(raw.node_ids, raw.sources[rows], raw.targets[rows])
-        if raw.weights is not None:
-            table = table.append_column(WEIGHT, _column(raw.weights.values[rows], WEIGHT))
-        yield table
+        weights = None if raw.weights is None else raw.weights.values[rows]
+        yield edge_table(raw.node_ids, raw.sources[rows], raw.targets[rows], weights)
 
 
-def edge_table(node_ids: Array, sources: Array, targets: Array) -> pyarrow.Table:
+def edge_table(node_ids: Array, sources: Array, targets: Array, weights: Array | None = None) -> pyarrow.Table:
     """Out of rows."""
-    ends = {"source": sources, "target": targets}
-    return pyarrow.table({name: _column(node_ids[end], name) for name, end in ends.items()})
+    columns = {"source": node_ids[sources], "target": node_ids[targets]}
+    columns |= {} if weights is None else {WEIGHT: weights}
+    return pyarrow.table({name: _column(values, name) for name, values in columns.items()})
 
 
 def _vertices(raw: RawGraph) -> Iterator[pyarrow.Table]:

@@ -5,16 +5,25 @@ from typing import Protocol
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.ingest.dataset import Dataset, choose_split, count_negative, dataset_name, id_notes
+from graph_server.ingest.dataset import (
+    Dataset,
+    choose_split,
+    count_negative,
+    dataset_name,
+    id_notes,
+    weight_notes,
+    weight_report,
+)
 from graph_server.ingest.fingerprint import fingerprint
 from graph_server.ingest.label_policies import apply_label_policies
 from graph_server.ingest.masks import BITS, check_masks
 from graph_server.ingest.raw_graph import MASK_NAMES, Array, RawGraph
-from graph_server.large.sorted_edges import Batches, SortedEdges
+from graph_server.large.runs import Batches
+from graph_server.large.sorted_edges import SortedEdges
 
 
 class LargeGraph(Protocol):
-    """raw: without edges; edges: in rows, the same whenever it is called."""
+    """raw: without edges, and known when they have been read; edges: in rows, the same whenever it is called."""
 
     folder: Path
     raw: RawGraph
@@ -40,18 +49,22 @@ def large_dataset(graph: LargeGraph, options: DatasetSpec, edges: SortedEdges, f
         "labels": labels.truth,
         "masks": masks,
     }
+    weights = edges.in_edges.weights
+    if weights is not None:
+        arrays["weights"] = weights
     num_negative = count_negative(raw.node_ids)
     report = {
         "nodes": raw.num_nodes,
         "negative_ids": num_negative,
         **edges.counts,
         "directed": edges.directed,
+        **weight_report(weights, raw),
         "features": features.shape[1],
         "task": labels.task,
         "classes": len(labels.values),
         "unlabelled": int((labels.strata < 0).sum()),
         **{mask: int(((masks & BITS[mask]) > 0).sum()) for mask in MASK_NAMES},
-        "notes": (*raw.notes, *id_notes(num_negative), *labels.notes, split_note),
+        "notes": (*raw.notes, *id_notes(num_negative), *labels.notes, split_note, *weight_notes(weights)),
         "warnings": (*labels.warnings, *warnings),
     }
     facts = {"directed": edges.directed, "class_values": labels.values, "task": labels.task, "edges": "sorted"}

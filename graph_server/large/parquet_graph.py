@@ -14,29 +14,31 @@ import pyarrow.parquet
 
 from common.errors import DatasetError
 from common.job_spec import DatasetSpec
-from graph_server.graph.csr import Ints
+from graph_server.graph.csr import Ints, Weights
 from graph_server.ingest.arrow_columns import damage_of, decoded, id_values, is_list, matrix_values
 from graph_server.ingest.edge_text import SOURCE_HEADERS, TARGET_HEADERS
+from graph_server.ingest.edge_weights import checked_weights, no_such_weights, seen, weight_column
 from graph_server.ingest.feature_policies import apply_feature_policies
 from graph_server.ingest.node_index import NodeIndex, unique_index, unknown_ids
 from graph_server.ingest.node_table import read_node_table
 from graph_server.ingest.parquet_facts import read_facts
 from graph_server.ingest.raw_graph import Array, RawGraph
 from graph_server.large.large_dataset import refuse_what_needs_all
-from graph_server.large.pair_file import BATCH
+from graph_server.large.pair_file import BATCH, EdgeBatch
 
 NODES, EDGES = "nodes.parquet", "edges.parquet"
 ROWS = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ParquetGraph:
-    """raw: without edges and features."""
+    """raw: without edges and features; when edges have been read it says where negative weights stand."""
 
     folder: Path
     raw: RawGraph
     index: NodeIndex
     list_column: str
+    edge_weight: str | None = None
 
     @classmethod
     def open(cls, folder: Path, options: DatasetSpec) -> "ParquetGraph":
@@ -71,7 +73,7 @@ class ParquetGraph:
             notes=nodes.notes,
         )
         index = unique_index(ids, nodes.lines, folder, unit="row", negative=options.negative_ids)
-        return cls(folder, raw, index, lists[0])
+        return cls(folder, raw, index, lists[0], options.edge_weight)
 
     @property
     def num_features(self) -> int:
@@ -82,9 +84,9 @@ class ParquetGraph:
             first = next(file.iter_batches(1, columns=[self.list_column]))
         return len(first.column(0)[0])
 
-    def edges(self) -> Iterator[tuple[Ints, Ints]]:
-        """(sources, targets) in rows."""
-        path, before = self.folder / EDGES, 0
+    def edges(self) -> Iterator[EdgeBatch]:
+        path, before, wanted = self.folder / EDGES, 0, self.edge_weight
+        self.raw = replace(self.raw, weights=None)
         with damage_of(path), pyarrow.parquet.ParquetFile(path) as file:
             names = {name.lower().replace("_", ""): name for name in reversed(file.schema_arrow.names)}
             columns = [
@@ -93,11 +95,15 @@ class ParquetGraph:
             ]
             if None in columns:
                 raise _not_so(self.folder, f"{EDGES} has no columns of sources and targets")
-            for batch in file.iter_batches(BATCH, columns=columns):
+            others = [name for name in file.schema_arrow.names if name not in columns]
+            if wanted is not None and wanted not in others:
+                raise no_such_weights(wanted, path, others)
+            for batch in file.iter_batches(BATCH, columns=[*columns, *([] if wanted is None else [wanted])]):
                 table = pyarrow.Table.from_batches([batch])
                 sources, targets = (self._rows(table, str(name), path, before) for name in columns)
+                weights = None if wanted is None else self._weights(table, wanted, path, before)
                 before += len(sources)
-                yield sources, targets
+                yield EdgeBatch(sources, targets, weights)
 
     def features(self, options: DatasetSpec, train: Array, file: Path) -> Array:
         """[N, F] float32, mapped from `file`, where it grows."""
@@ -122,6 +128,12 @@ class ParquetGraph:
             unknown = np.flatnonzero(rows < 0)
             raise unknown_ids(self.index, ids[unknown], unknown + before, path, where="row")
         return rows
+
+    def _weights(self, table: pyarrow.Table, wanted: str, path: Path, before: int) -> Weights:
+        lines = np.arange(before, before + table.num_rows)
+        found = checked_weights(weight_column(table, wanted, path), path, lines=lines, unit="row")
+        self.raw = seen(self.raw, found)
+        return found.values
 
 
 def _not_so(folder: Path, why: str) -> DatasetError:

@@ -3,26 +3,24 @@
     degrees -> runs of vertices with edges for one sort -> every edge to the runs of both its ends -> sort run by run
 
 Both directions of an edge meet in the run of a row, so repeats and missing reverse edges are found there, with the same
-result as `apply_edge_policies`. What is held is one run, and a few numbers for each vertex.
+result as `apply_edge_policies`, weights included. What is held is one run, and a few numbers for each vertex.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from common.errors import DatasetError
-from graph_server.graph.csr import Csr, Ints, offsets
+from graph_server.graph.csr import Csr, Ints, Weights, offsets
+from graph_server.large.runs import Batches, Rows, Runs, answered
 
-Batches = Callable[[], Iterator[tuple[Ints, Ints]]]
-"""(sources, targets) in rows, the same whenever it is called."""
-ENTRY_BYTES = 300
-"""Of one in-edge of a run while it is sorted; its out-edges are counted in."""
+ENTRY_BYTES, WEIGHT_BYTES = 300, 100
+"""Of one in-edge of a run while it is sorted; its out-edges are counted in. And of its weight, where there are any."""
 BESIDE_BYTES = 300_000_000
 """The program itself, and a batch."""
 VERTEX_BYTES = 48
@@ -43,15 +41,8 @@ class SortedEdges:
     out_degree: Ints
     directed: bool
     symmetric: bool
+    """Every edge has its reverse, as often and of the same weight."""
     counts: dict[str, int | float]
-
-
-class _Rows(NamedTuple):
-    """The distinct keys (row << 32 | column) of a run, and how often each is there in and out."""
-
-    keys: Ints
-    num_in: Ints
-    num_out: Ints
 
 
 def sort_edges(
@@ -76,58 +67,19 @@ def sort_edges(
     return _write(runs, directed, dedup, folder, counts)
 
 
-class _Runs:
-    """Files of keys, one for each run of vertices and each direction."""
-
-    def __init__(self, bounds: Ints, folder: Path) -> None:
-        self.bounds, self._folder = bounds, folder
-
-    def fill(self, batches: Batches) -> None:
-        with ExitStack() as stack:
-            files = {
-                name: [stack.enter_context(path.open("wb")) for path in self._paths(name)] for name in ("in", "out")
-            }
-            for sources, targets in batches():
-                self._scatter(files["in"], targets, sources)
-                self._scatter(files["out"], sources, targets)
-
-    def sort(self) -> None:
-        for path in (*self._paths("in"), *self._paths("out")):
-            keys = np.fromfile(path, np.int64)
-            keys.sort()
-            keys.tofile(path)
-
-    def read(self, *, dedup: bool) -> Iterator[tuple[_Rows, int]]:
-        """With the number of rows of the run."""
-        for ins, outs, first, last in zip(
-            self._paths("in"), self._paths("out"), self.bounds[:-1], self.bounds[1:], strict=True
-        ):
-            yield _joined(_counted(ins, dedup=dedup), _counted(outs, dedup=dedup)), int(last - first)
-
-    def _paths(self, name: str) -> list[Path]:
-        return [self._folder / f"run-{number:04d}-{name}" for number in range(len(self.bounds) - 1)]
-
-    def _scatter(self, files: list[Any], rows: Ints, columns: Ints) -> None:
-        place = np.searchsorted(self.bounds, rows, side="right") - 1
-        keys = (rows - self.bounds[place]) << 32 | columns
-        order = np.argsort(place, kind="stable")
-        ends = np.searchsorted(place[order], np.arange(len(files) + 1))
-        keys = keys[order]
-        for number, file in enumerate(files):
-            keys[ends[number] : ends[number + 1]].tofile(file)
-
-
-def _make_runs(batches: Batches, num_nodes: int, folder: Path, memory_bytes: int) -> _Runs:
+def _make_runs(batches: Batches, num_nodes: int, folder: Path, memory_bytes: int) -> Runs:
     if num_nodes >= 2**31:
         raise DatasetError(f"{num_nodes} vertices", "at most 2^31 are sorted on disk", "split the graph")
-    degrees = np.zeros(num_nodes, np.int64)
-    for sources, targets in batches():
+    degrees, weighted = np.zeros(num_nodes, np.int64), False
+    for sources, targets, weights in batches():
+        weighted |= weights is not None
         degrees += np.bincount(sources, minlength=num_nodes)
         degrees += np.bincount(targets, minlength=num_nodes)
+    entry_bytes = ENTRY_BYTES + WEIGHT_BYTES * weighted
     left = memory_bytes - BESIDE_BYTES - num_nodes * VERTEX_BYTES
-    needed = -(-int(degrees.sum()) * ENTRY_BYTES // 2) // max(left, 1)
+    needed = -(-int(degrees.sum()) * entry_bytes // 2) // max(left, 1)
     if left <= 0 or needed > MOST_RUNS:
-        least = BESIDE_BYTES + num_nodes * VERTEX_BYTES + int(degrees.sum()) * ENTRY_BYTES // 2 // MOST_RUNS
+        least = BESIDE_BYTES + num_nodes * VERTEX_BYTES + int(degrees.sum()) * entry_bytes // 2 // MOST_RUNS
         raise DatasetError(
             what=f"a memory limit of {memory_bytes / 1e9:.2f} GB for {num_nodes:,} vertices",
             why=f"{VERTEX_BYTES} bytes are held for each, and edges are sorted in at most {MOST_RUNS} runs",
@@ -135,35 +87,14 @@ def _make_runs(batches: Batches, num_nodes: int, folder: Path, memory_bytes: int
         )
     before = offsets(degrees)
     wanted = np.linspace(0, before[-1], needed + 2)[1:-1]
-    runs = _Runs(np.unique(np.concatenate([[0], np.searchsorted(before, wanted), [num_nodes]])), folder)
+    bounds = np.unique(np.concatenate([[0], np.searchsorted(before, wanted), [num_nodes]]))
+    runs = Runs(bounds, folder, weighted=weighted)
     runs.fill(batches)
     runs.sort()
     return runs
 
 
-def _counted(path: Path, *, dedup: bool) -> tuple[Ints, Ints]:
-    keys = np.fromfile(path, np.int64)
-    starts = _starts(keys)
-    counts = np.diff(starts, append=len(keys))
-    return keys[starts], np.ones_like(counts) if dedup else counts
-
-
-def _starts(keys: Ints) -> Ints:
-    """Where another key begins."""
-    return np.flatnonzero(np.diff(keys, prepend=-1))
-
-
-def _joined(ins: tuple[Ints, Ints], outs: tuple[Ints, Ints]) -> _Rows:
-    keys = np.concatenate([ins[0], outs[0]])
-    keys.sort(kind="stable")  # two sorted halves: a merge
-    keys = keys[_starts(keys)]
-    both = np.zeros((2, len(keys)), np.int64)
-    for side, (found, counts) in enumerate((ins, outs)):
-        both[side, np.searchsorted(keys, found)] = counts
-    return _Rows(keys, both[0], both[1])
-
-
-def _count(counts: Counter[str], rows: _Rows, first: int) -> None:
+def _count(counts: Counter[str], rows: Rows, first: int) -> None:
     """answered: of `between`, edges between different vertices, each once, those that have their reverse."""
     present = rows.num_in > 0
     counts["edges_raw"] += int(rows.num_in.sum())
@@ -173,24 +104,49 @@ def _count(counts: Counter[str], rows: _Rows, first: int) -> None:
     different = (rows.keys >> 32) + first != rows.keys & 0xFFFFFFFF
     counts["self_loops"] += int(rows.num_in[~different].sum())
     counts["between"] += int((present & different).sum())
+    counts["of_another_weight"] += rows.of_another_weight
     counts["answered"] += int((present & different & (rows.num_out > 0)).sum())
 
 
-def _write(runs: _Runs, directed: bool, dedup: bool, folder: Path, counted: Counter[str]) -> SortedEdges:
+def _write(runs: Runs, directed: bool, dedup: bool, folder: Path, counted: Counter[str]) -> SortedEdges:
     degrees: dict[str, list[Ints]] = {"in": [], "both": [], "out": []}
-    symmetric = True
-    with (folder / "in_edges").open("wb") as in_file, (folder / "structure").open("wb") as both_file:
+    same_structure = same_weights = True
+    with (
+        (folder / "in_edges").open("wb") as in_file,
+        (folder / "structure").open("wb") as both_file,
+        (folder / "weights").open("wb") as weights_file,
+    ):
         for rows, num_rows in runs.read(dedup=dedup):
             wanted = rows.num_in if directed else np.maximum(rows.num_in, rows.num_out)
             both = rows.num_in + rows.num_out
-            symmetric &= not directed or bool((rows.num_in == rows.num_out).all())
+            same_structure &= not directed or bool((rows.num_in == rows.num_out).all())
             _append(in_file, rows.keys, wanted, num_rows, degrees["in"])
+            if weights := _weights(rows, directed):
+                weights[0].tofile(weights_file)
+                same_weights &= np.array_equal(*weights)
             if directed:
                 _append(both_file, rows.keys, both, num_rows, degrees["both"])
                 degrees["out"].append(_per_row(rows.keys, rows.num_out, num_rows))
     in_edges = _csr(folder / "in_edges", degrees["in"])
-    structure = in_edges if symmetric else _csr(folder / "structure", degrees["both"])
+    structure = in_edges if same_structure else _csr(folder / "structure", degrees["both"])
     out = np.concatenate(degrees["out"]) if directed else np.diff(in_edges.indptr)
+    if runs.weighted:
+        in_edges = in_edges._replace(weights=_mapped(folder / "weights", np.float32, len(in_edges.indices)))
+    symmetric = same_structure and same_weights
+    return SortedEdges(in_edges, structure, out, directed, symmetric, _told(counted, in_edges, directed, dedup))
+
+
+def _weights(rows: Rows, directed: bool) -> tuple[Weights, Weights] | None:
+    """Of the in-edges and of the out-edges of a run."""
+    if rows.in_weights is None or rows.out_weights is None:
+        return None
+    if directed:
+        return rows.in_weights, rows.out_weights
+    ins, outs = (rows.num_in, rows.in_weights), (rows.num_out, rows.out_weights)
+    return answered(ins, outs), answered(outs, ins)
+
+
+def _told(counted: Counter[str], in_edges: Csr, directed: bool, dedup: bool) -> dict[str, int | float]:
     counts: dict[str, int | float] = {
         "edges_raw": counted["edges_raw"],
         "duplicate_edges": counted["duplicate_edges"],
@@ -199,7 +155,9 @@ def _write(runs: _Runs, directed: bool, dedup: bool, folder: Path, counted: Coun
         "edges": len(in_edges.indices),
         "self_loops": counted["self_loops"],
     }
-    return SortedEdges(in_edges, structure, out, directed, symmetric, counts)
+    if dedup and in_edges.weights is not None:
+        counts["duplicate_edges_of_another_weight"] = counted["of_another_weight"]
+    return counts
 
 
 def _append(file: Any, keys: Ints, times: Ints, num_rows: int, degrees: list[Ints]) -> None:
@@ -213,7 +171,11 @@ def _per_row(keys: Ints, times: Ints, num_rows: int) -> Ints:
 
 def _csr(path: Path, degrees: list[Ints]) -> Csr:
     indptr = offsets(np.concatenate(degrees))
-    if not indptr[-1]:
-        return Csr(indptr, np.zeros(0, np.int32))
-    mapped: npt.NDArray[np.int32] = np.memmap(path, np.int32, "r", shape=(int(indptr[-1]),))
-    return Csr(indptr, np.asarray(mapped))
+    return Csr(indptr, _mapped(path, np.int32, int(indptr[-1])))
+
+
+def _mapped(path: Path, dtype: type[Any], length: int) -> npt.NDArray[Any]:
+    if not length:
+        return np.zeros(0, dtype)
+    mapped: npt.NDArray[Any] = np.memmap(path, dtype, "r", shape=(length,))
+    return np.asarray(mapped)

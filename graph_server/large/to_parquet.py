@@ -9,11 +9,11 @@ import pyarrow
 
 from common.job_spec import DatasetSpec
 from graph_server.datasets.edge_list import read_ends
-from graph_server.ingest.edge_rows import edge_rows
+from graph_server.ingest.edge_rows import weighted_edge_rows
 from graph_server.ingest.edge_text import edge_pieces
 from graph_server.ingest.node_index import NodeIndex
 from graph_server.ingest.raw_graph import Array
-from graph_server.ingest.write_parquet import edge_table, write_parquet
+from graph_server.ingest.write_parquet import WEIGHTS_NOTE, edge_table, write_parquet
 from graph_server.large.sorted_edges import BESIDE_BYTES
 
 
@@ -31,6 +31,7 @@ def edges_to_parquet(path: Path, options: DatasetSpec, out: Path, memory_bytes: 
     written = Written(raw.num_nodes)
     write_parquet(raw, out, _tables(files, index, options, written))
     written.notes += raw.notes
+    written.notes += [WEIGHTS_NOTE] * (options.edge_weight is not None)
     if written.num_dropped:
         written.notes.append(f"{written.num_dropped} edges name a vertex that does not exist: dropped")
     return written
@@ -38,11 +39,13 @@ def edges_to_parquet(path: Path, options: DatasetSpec, out: Path, memory_bytes: 
 
 def _tables(files: list[Path], index: NodeIndex, options: DatasetSpec, written: Written) -> Iterator[pyarrow.Table]:
     nothing: Array = index.node_ids[:0]
-    yield edge_table(index.node_ids, *(nothing.astype("int64"),) * 2)
+    nothing, wanted = nothing.astype("int64"), options.edge_weight
+    yield edge_table(index.node_ids, nothing, nothing, None if wanted is None else nothing.astype("float32"))
     for file in files:
-        for table in edge_pieces(file, index.is_text):
+        for table in edge_pieces(file, index.is_text, wanted):
             written.notes += table.notes
-            sources, targets, _ = edge_rows([table], index, options.drop_unknown_edges)
-            written.num_edges += len(sources)
-            written.num_dropped += len(table.sources) - len(sources)
-            yield edge_table(index.node_ids, sources, targets)
+            found = weighted_edge_rows([table], index, options.drop_unknown_edges)
+            written.num_edges += len(found.sources)
+            written.num_dropped += len(table.sources) - len(found.sources)
+            weights = found.weights and found.weights.values
+            yield edge_table(index.node_ids, found.sources, found.targets, weights)

@@ -54,12 +54,17 @@ def write(folder: Path, kind: str) -> Path:
     return folder
 
 
-def same(folders: list[Path]) -> None:
-    first, second = (parquet.read(folder, DatasetSpec(path=str(folder), negative_ids=True)) for folder in folders)
+def same(folders: list[Path], **options: str) -> None:
+    specs = [DatasetSpec(path=str(folder), negative_ids=True, **options) for folder in folders]
+    first, second = (parquet.read(folder, spec) for folder, spec in zip(folders, specs, strict=True))
     for name in ("node_ids", "sources", "targets", "features", "labels"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
     assert first.node_ids.dtype.kind == second.node_ids.dtype.kind
     assert first.undirected == second.undirected
+    assert (first.weights is None) == (second.weights is None)
+    if first.weights is not None:
+        assert first.weights.values.tobytes() == second.weights.values.tobytes()
+        assert str(first.weights.negative) == str(second.weights.negative)
 
 
 @pytest.mark.parametrize("kind", ["snap", "array", "parts", "texts"])
@@ -103,6 +108,73 @@ def test_a_graph_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert manifests[0].files == manifests[1].files
     assert manifests[0].num_edges == manifests[1].num_edges == done.num_edges
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "pieces.dorylus", "whole.dorylus"]
+
+
+def weighted_folder(folder: Path) -> Path:
+    """Two parts, repeats, a hundred edges to nowhere; the second part has negative weights."""
+    write_folder(
+        folder,
+        features_csv="".join(f"{row},1\n" for row in range(190)),
+        labels_csv="".join(f"{row % 3}\n" for row in range(190)),
+    )
+    (folder / "edges.csv").unlink()
+    (folder / "edges").mkdir()
+    for number in (0, 1):
+        random = np.random.default_rng(number)
+        weights = random.integers(-3 if number else 1, 9, 900) / 7
+        rows = [f"{a},{w},{b}\n" for (a, b), w in zip(edges(number) % 195 // 2 * 2, weights, strict=True)]
+        (folder / "edges" / f"part-{number}.csv").write_text("source,hours,target\n" + "".join(rows))
+    return folder
+
+
+@pytest.mark.parametrize("directed", ["true", "false"])
+@pytest.mark.parametrize("dedup", ["true", "false"])
+def test_weights_are_those_of_a_graph_that_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dedup: str, directed: str
+):
+    monkeypatch.setattr(sorted_edges, "ENTRY_BYTES", 500_000)
+    monkeypatch.setattr(sorted_edges, "BESIDE_BYTES", 0)
+    monkeypatch.setattr("graph_server.large.parquet_graph.BATCH", 100)
+    folder = weighted_folder(tmp_path / "in")
+    reading = {"edge_weight": "hours", "drop_unknown_edges": "true"}
+    policies = {"dedup": dedup, "directed": directed}
+    tables, outs, done = [], [], []
+    for name, limit in (("whole", None), ("pieces", 10**9)):
+        tables.append(tmp_path / f"{name}.parquet")
+        done.append(converted(folder, tables[-1], limit, **reading))
+        outs.append(tmp_path / f"{name}.dorylus")
+        converted(folder, outs[-1], limit, **reading, **policies)
+    again = tmp_path / "again.dorylus"
+    converted(tables[0], again, 10**9, edge_weight="weight", **policies)
+    assert set(done[0].notes) - set(done[1].notes) <= {note for note in done[0].notes if "dropped" in note}
+    same(tables, edge_weight="weight")
+    manifests = [GraphFolder.open(out, verify=True).manifest for out in (*outs, again)]
+    assert manifests[0].weighted
+    assert any(name.endswith("weights.npy") for name in manifests[0].files)
+    assert manifests[0].files == manifests[1].files == manifests[2].files
+    assert manifests[0].symmetric == manifests[1].symmetric
+    reports = [dict(manifest.report) for manifest in manifests]
+    assert str(reports[0]["negative_weights"]).startswith("part-1.csv: line ")
+    assert str(reports[2]["negative_weights"]).startswith("edges.parquet: row ")
+    for name in ("edge_weights", "negative_weights", "duplicate_edges_of_another_weight"):
+        assert reports[0].get(name) == reports[1].get(name), name
+
+
+@pytest.mark.parametrize("ending", ["parquet", "dorylus"])
+def test_weights_that_are_not_there_or_none_are_refused_as_ever(tmp_path: Path, ending: str):
+    folder, words = weighted_folder(tmp_path / "in"), []
+    for number, weight in enumerate(("minutes", "hours")):
+        if weight == "hours":
+            with (folder / "edges" / "part-1.csv").open("a") as file:
+                file.write("0,nan,1\n")
+        for limit in (None, 10**9):
+            with pytest.raises(DatasetError) as error:
+                converted(folder, tmp_path / f"{number}.{ending}", limit, edge_weight=weight, drop_unknown_edges="true")
+            words.append(error.value.what)
+    assert words[0] == words[1]
+    assert words[2].startswith(f"{folder}/edges/part-1.csv: line 902: 1 of ")
+    assert words[3].startswith(f"{folder}/edges/part-1.csv: line 902: 1 of ")
+    assert not (tmp_path / f"1.{ending}").exists()
 
 
 @pytest.mark.parametrize(("name", "content", "format_name"), [

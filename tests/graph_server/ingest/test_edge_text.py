@@ -57,6 +57,26 @@ def test_every_dress_of_the_same_edges(tmp_path: Path, content: str | bytes):
     assert table.sources.dtype == np.int64
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["0 1 7\n2  3 7\n", "0 1 7\n\n2 3 7\n", "0 1 7\n2 3 7 \n", "0 1 7\n 2 3 7\n", "0 1 7\n2 3 7\n\n",
+     "0 1 7.5\n2 3 -1e3\n"],
+)  # fmt: skip
+def test_gaps_between_numbers_hide_no_column(tmp_path: Path, content: str):
+    assert pairs(edges_of(tmp_path, content)) == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize("content", ["0 1 7\n2 3 \n", "0 1 7\n2  3\n", "0 1 7\n 2 3\n"])
+def test_a_column_that_is_missing_is_no_gap(tmp_path: Path, content: str):
+    with pytest.raises(DatasetError, match=r"edges\.csv:2: .*has 2 fields, not 3"):
+        edges_of(tmp_path, content)
+
+
+@pytest.mark.parametrize("line", ["0x10 1", "- 1", "1e3 1", "1.5 1"])
+def test_what_is_no_whole_number_makes_texts_of_all(tmp_path: Path, line: str):
+    assert pairs(edges_of(tmp_path, f"0 1\n{line}\n")) == [("0", "1"), tuple(line.split())]
+
+
 def test_gzip_is_opened_whatever_the_name(tmp_path: Path):
     assert pairs(edges_of(tmp_path, gzip.compress(b"0 1\n2 3\n"))) == [(0, 1), (2, 3)]
 

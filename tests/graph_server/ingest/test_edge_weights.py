@@ -89,7 +89,7 @@ def test_zero_passes_and_negative_ones_are_remembered():
     found = checked_weights(np.array([0, 1.5, -2, -3]), FILE)
     assert found.values.tolist() == [0, 1.5, -2, -3]
     assert found.values.dtype == np.float32
-    assert found.negative == "edges.csv: edge 2, 3: 2 negative weights, the first -2"
+    assert str(found.negative) == "edges.csv: edge 2, 3: 2 negative weights, the first -2"
     assert checked_weights(np.array([0, 1]), FILE).negative == ""
 
 

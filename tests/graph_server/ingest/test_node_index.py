@@ -14,6 +14,7 @@ from graph_server.ingest.node_index import NodeIndex, unique_index
     ("node_ids", "ids", "rows"),
     [
         (np.arange(3), np.array([2, 3, -1, 0]), [2, -1, -1, 0]),
+        (np.arange(3), np.array([2, 0]), [2, 0]),
         (np.array([30, 7, 2**62]), np.array([7, 8, 2**62]), [1, -1, 2]),
         (np.array(["b", "a"]), np.array(["a", "b", "c"]), [1, 0, -1]),
         (np.array(["1", "2"]), np.array([1, 2]), [-1, -1]),
