@@ -106,7 +106,7 @@ class CutSpec(Group):
 
     num_intervals: Annotated[int | Literal["auto"], Whole(1, 4096, words=("auto",))] = "auto"
     """Vertex intervals of the whole graph; auto: from the graph and the model alone, so that the widest task input has
-    about 8 MB; 1 below 50,000 edges."""
+    at most 8 MB; 2 if it has 2 MB in all, and no more below 50,000 edges; up to 16 an even number."""
     method: Literal["stream", "balanced", "fennel", "metis", "range", "hash"] = "stream"
     """stream: linear deterministic greedy in 5 passes, edges balanced; balanced: the same, train vertices balanced too;
     fennel: in 5 passes by Fennel's price of a vertex; metis: by pymetis, no fallback; range: in file order; hash: at

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -238,15 +238,19 @@ class GraphServer:
         task = tensor_task(
             self._held, event.pass_, step, position=event.position, interval=event.interval, attempt=attempt
         )
+
+        def give(result: TaskResult) -> None:
+            self._events.put_nowait(_TaskDone(event, task, result, created))
+
         self._in_flight += 1
         try:
-            result = await self._backend.run(task)
+            result = await self._backend.run(replace(task, give=give))
         except DorylusError as error:
             self._events.put_nowait(TaskFailed(event.pass_, event.position, event.interval, error))
             return
         finally:
             self._in_flight -= 1
-        self._events.put_nowait(_TaskDone(event, task, result, created))
+        give(result)  # one that was given before counts once
 
     def _take(self, done: _TaskDone) -> None:
         if not self._scheduler.accepts(done.event):

@@ -20,6 +20,9 @@ from common.saga.program import (
 from common.saga.tensor_functions import DropInputs, Dropout
 
 FLOAT_BYTES, ROUNDED_BYTES = 4, 2
+CACHE_LINE, MOST_PADDING = 64, 1.25
+"""Rows of tables begin at cache lines where that makes them at most so many times as long: a row read alone then lies
+in as few lines as it can."""
 TABLES = ("source", "backward")
 """How the names of tables begin: own rows and ghosts, that Gathers and ∇Gathers read."""
 Group = Literal["train", "evaluate", "constant"]
@@ -70,6 +73,16 @@ def row_bytes(model: Model, name: str) -> int:
     return CONSTANT_BYTES.get(name, number * tensor_width(model, name))
 
 
+def stored_row_bytes(name: str, num_bytes: int) -> int:
+    """From the beginning of one row of a stored tensor to that of the next, where a row has so many bytes."""
+    padded = -(-num_bytes // CACHE_LINE) * CACHE_LINE
+    return padded if name.startswith(TABLES) and padded <= MOST_PADDING * num_bytes else num_bytes
+
+
+def _stored_row_bytes(model: Model, name: str) -> int:
+    return stored_row_bytes(name, row_bytes(model, name))
+
+
 def stored_tensors(programs: Programs) -> list[tuple[Group, str]]:
     """What the steps of a graph server read and write: training and evaluation have theirs, constants are shared."""
     found: set[tuple[Group, str]] = set()
@@ -86,7 +99,7 @@ def stored_bytes(
     """Of all these, on a graph server with so many own rows, and ghosts of its Gathers and ∇Gathers."""
     ghosts = {"source": num_ghosts, "backward": num_backward_ghosts}
     return sum(
-        (num_own + ghosts.get(name.rstrip("0123456789"), 0)) * row_bytes(programs.model, name)
+        (num_own + ghosts.get(name.rstrip("0123456789"), 0)) * _stored_row_bytes(programs.model, name)
         for group, name in stored_tensors(programs)
         if only in (None, group)
     )
@@ -110,7 +123,7 @@ def once_bytes(programs: Programs, *, num_own: int, num_ghosts: int = 0) -> int:
         name for program in (programs.train, programs.predict) for step in program.steps for name in step.reads
     }
     names = {name for step in programs.train.once for name in step.reads} - read_later
-    return sum((num_own + num_ghosts) * row_bytes(programs.model, name) for name in names)
+    return sum((num_own + num_ghosts) * _stored_row_bytes(programs.model, name) for name in names)
 
 
 def task_row_bytes(model: Model, step: Step) -> int:

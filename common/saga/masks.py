@@ -25,13 +25,18 @@ def scale(rate: float) -> float:
     return 256 / (256 - threshold(rate))
 
 
+def stream_key(seed: int, layer: int, interval: int) -> bytes:
+    """Philox's two words, little-endian."""
+    return hashlib.blake2b(struct.pack("<3q", seed, layer, interval), digest_size=16).digest()
+
+
 def keep_mask(shape: tuple[int, int], rate: float, *, seed: int, layer: int, interval: int, epoch: int) -> Array:
     """bool [rows, width]; column k of row r is byte r · width + k of the interval's stream.
 
     The epoch lies in the highest word of the counter: streams of neighbouring low counters overlap.
     """
-    digest = hashlib.blake2b(struct.pack("<3q", seed, layer, interval), digest_size=16).digest()
-    philox = np.random.Philox(key=int.from_bytes(digest, "little"), counter=epoch << 192)
+    key = int.from_bytes(stream_key(seed, layer, interval), "little")
+    philox = np.random.Philox(key=key, counter=epoch << 192)
     count = shape[0] * shape[1]
     raw = philox.random_raw((count + 7) // 8).astype("<u8", copy=False).view(np.uint8)
     return (raw[:count] >= threshold(rate)).reshape(shape)

@@ -33,6 +33,8 @@ class ParameterClient:
         self._weights: dict[_Which, dict[str, Array]] = {}
         """In the order in which they came; a few, for in async tasks of several versions are about."""
         self._fetching: dict[_Which, _Fetch] = {}
+        self._ahead: dict[_Which, int] = {}
+        """Bytes of what was fetched before a task asked for it."""
 
     async def weights(self, version: int, missing: int = 0) -> tuple[Mapping[str, Array], int]:
         """All parameters of a version, and how many bytes were fetched for it now (0: they were here).
@@ -41,7 +43,7 @@ class ParameterClient:
         """
         which = version, missing
         if which in self._weights:
-            return self._weights[which], 0
+            return self._weights[which], self._ahead.pop(which, 0)
         # One version may have to wait for gradients that come of tasks with another, so no fetch waits for another.
         is_first = which not in self._fetching
         if is_first:
@@ -49,12 +51,20 @@ class ParameterClient:
         weights = await self._fetching[which].result()
         return weights, sum(array.nbytes for array in weights.values()) if is_first else 0
 
+    async def fetch_ahead(self, version: int) -> None:
+        """So that tasks which are going to ask for this version need not wait. The first of them is told the bytes."""
+        _, num_bytes = await self.weights(version)
+        if num_bytes:
+            self._ahead[version, 0] = num_bytes
+
     def remember(self, version: int, weights: Mapping[str, Array], missing: int = 0) -> None:
         """Weights a warm container kept: they need not be fetched again."""
         self._weights[version, missing] = dict(weights)
         while len(self._weights) > KEPT_WEIGHTS:
             # the oldest here, not the oldest version: predictions ask for one that is long past
-            del self._weights[next(iter(self._weights))]
+            oldest = next(iter(self._weights))
+            del self._weights[oldest]
+            self._ahead.pop(oldest, None)
 
     def remembered(self) -> tuple[int, dict[str, Array]]:
         """The newest, to be kept in a warm container. Version -1: none was fetched."""

@@ -30,11 +30,15 @@ class TensorTask:
     interval: int
     attempt: int
     rows: Rows
+    ends_pass: bool = False
+    """It is the last of its interval's train pass: with its result all gradients of that are said to be there."""
+    give: Callable[["TaskResult"], None] = lambda _: None
+    """A backend may give the result here and go on with what is left of the work; it returns the same in the end."""
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """Its gradients are with the parameter servers. started, ended: time.monotonic()."""
+    """started, ended: time.monotonic(). When it is returned, its gradients are with the parameter servers."""
 
     outputs: TaskOutputs
     started: float

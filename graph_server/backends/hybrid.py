@@ -6,6 +6,7 @@ a core is idle. Leases are opened for what has waited for both, and end when the
 
 import asyncio
 import contextlib
+from dataclasses import replace
 
 from common.saga.arrays import Array
 from common.wire import messages
@@ -43,12 +44,19 @@ class Backend:
             self._cores.enter()
         elif (result := await self._away.offer(task)) is not None:
             return result
-        try:
-            return await self._here.run(task)
-        finally:
-            self._cores.leave()
-            self._away.done_elsewhere()
-            self._tasks_here += 1
+        with contextlib.ExitStack() as core:
+            core.callback(self._leave_core)
+
+            def give(result: TaskResult) -> None:
+                core.close()
+                task.give(result)
+
+            return await self._here.run(replace(task, give=give))
+
+    def _leave_core(self) -> None:
+        self._cores.leave()
+        self._away.done_elsewhere()
+        self._tasks_here += 1
 
     async def serve(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -6,6 +6,10 @@ Per head, with e = leaky(s_u + t_v), m the attention dropout of the edge (0 or i
   forward    out_v = sum of a·m·z_u     q_v = sum of a·m·l'·z_u     q1_v = sum of a·l'     a = exp(e - logsumexp_v)
   backward   dz_u = sum of a·m·g_v      ds_u = z_u · (sum of a·m·l'·g_v) - sum of a·l'·(g·out)_v
              dt_v = g_v · q_v - (g·out)_v · q1_v
+Rows of v in another interval may have been made from other rows than u has now. Where they may (Blocks), masks are
+those of their epoch, and their edges count in dz, but not in ds: z_u · g_v would not match (g·out)_v, gradients of the
+scores of one softmax would no longer add up to 0, and scores would drift.
+
 Self loops come last. A first walk finds the row's largest score, so nothing overflows. A call takes heads together as
 long as their sums fit into registers, or a part of one wide head; each head's and column's numbers are the same however
 they are grouped. Source: Velickovic et al. 2018; the sums q and q1 avoid a second walk backwards.
@@ -16,6 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba.extending import register_jitable
 
 from common.saga.masks import ATTENTION_HEADS_PER_KEY
@@ -37,8 +42,8 @@ from graph_server.graph.vectors import (
 
 COLUMNS = 128
 """Of one group of heads: with two sums per column they take half the registers of AVX-512."""
-AHEAD = 8
-"""Edges between a prefetch and its use."""
+AHEAD = 32
+"""Edges between a prefetch and its use: about two rows of edges, so that the first walk over a row finds its scores."""
 
 _GOLDEN, _MIX1, _MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _BYTE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(255)
@@ -67,6 +72,19 @@ def keep(keys, threshold, source, target, head):
     """
     word = edge_word(keys[head // 8], source, target)
     return (word >> np.uint64(8 * (head % 8))) & _BYTE >= np.uint64(threshold)
+
+
+class Blocks(NamedTuple):
+    """Where rows are of several epochs: those of an interval are of one.
+
+    keys      [ceil(heads / 8), num_intervals] uint64, of the rows' epoch: the masks are those of their forward
+    is_own    [num_intervals] 1 for the reader's own interval, else 0: an edge without gradient for its score
+    interval  [own + ghosts] of each row of the table
+    """
+
+    keys: npt.NDArray[np.uint64]
+    is_own: npt.NDArray[np.floating]
+    interval: npt.NDArray[np.int16]
 
 
 class Group(NamedTuple):
@@ -112,9 +130,11 @@ def attention_backward(
 
     indptr, columns  out-edges; table [own + ghosts, H·D + 3H] = [g | g·out | t | logsumexp]
     source [own, H·D + 2H] = [z | s | t], saved [own, H·D + 2H] of the forward pass
+    dropout as forward, but Blocks instead of keys where rows are of several epochs
     """
+    aged = isinstance(dropout[0], Blocks)
     for group in groups(*shape):
-        backward = backward_kernel(group.heads, group.width, table.dtype.name, drops=dropout[1] > 0)
+        backward = backward_kernel(group.heads, group.width, table.dtype.name, drops=dropout[1] > 0, aged=aged)
         backward(
             indptr, columns, add_loop, table, ids, source, saved,
             (*group[:2], *shape), slope, _of_group(dropout, group), grad, rows,
@@ -122,10 +142,11 @@ def attention_backward(
 
 
 def _of_group(dropout, group: Group):
-    """(key, how far the group's first byte is shifted, threshold, scale)."""
+    """(key, or those of Blocks and the rest of it; how far the group's first byte is shifted, threshold, scale)."""
     keys, threshold, scale = dropout
     word, byte = divmod(group.first_head, ATTENTION_HEADS_PER_KEY)
-    return keys[word], np.uint64(8 * byte), threshold, scale
+    key = (keys.keys[word], *keys[1:]) if isinstance(keys, Blocks) else keys[word]
+    return key, np.uint64(8 * byte), threshold, scale
 
 
 @register_jitable(forceinline=True)
@@ -142,7 +163,7 @@ def forward_kernel(heads: int, width: int, number: str, *, drops: bool):
         head, column, all_heads, d = place
         first, score = head * d + column, all_heads * d + head
         key, shift, threshold, scale = dropout
-        stride, stride_t, last = table.shape[1], t.strides[0] // t.itemsize, len(columns) - 1
+        stride, stride_t, last = table.strides[0] // table.itemsize, t.strides[0] // t.itemsize, len(columns) - 1
         for v in range(rows[0], rows[1]):
             begin, end, loop = indptr[v], indptr[v + 1], add_loop[v]
             sums, q = zeros(table, lanes), zeros(table, lanes)
@@ -150,13 +171,13 @@ def forward_kernel(heads: int, width: int, number: str, *, drops: bool):
             if begin < end or loop:
                 top = load(table, (v if loop else at(columns, begin)) * stride + score, heads)
             for e in range(begin, end):
-                ahead = at(columns, min(e + AHEAD, last)) * stride
-                prefetch(table, ahead + first, lanes)
-                prefetch(table, ahead + score, heads)
                 top = maximum(top, load(table, at(columns, e) * stride + score, heads))
             own = load(t, v * stride_t + head, heads)
             top = _leaky(top + own, slope)  # leaky is increasing: the row's largest score
             for e in range(begin, end + loop):
+                ahead = at(columns, min(e + AHEAD, last)) * stride
+                prefetch(table, ahead + first, lanes)
+                prefetch(table, ahead + score, heads)
                 u = at(columns, e) if e < end else v
                 x = load(table, u * stride + score, heads) + own
                 a = exp(_leaky(x, slope) - top)
@@ -184,15 +205,15 @@ def forward_kernel(heads: int, width: int, number: str, *, drops: bool):
 
 
 @cache
-def backward_kernel(heads: int, width: int, number: str, *, drops: bool):
+def backward_kernel(heads: int, width: int, number: str, *, drops: bool, aged: bool = False):
     lanes, tail = heads * width, 3 * heads
 
-    @kernel(f"{heads}x{width}_{number}{'_drops' if drops else ''}")
+    @kernel(f"{heads}x{width}_{number}{'_drops' if drops else ''}{'_aged' if aged else ''}")
     def backward(indptr, columns, add_loop, table, ids, source, saved, place, slope, dropout, grad, rows):
         head, column, all_heads, d = place
         first, score = head * d + column, all_heads * d + head
         key, shift, threshold, scale = dropout
-        stride, stride_own, last = table.shape[1], source.shape[1], len(columns) - 1
+        stride, stride_own, last = table.strides[0] // table.itemsize, source.shape[1], len(columns) - 1
         for u in range(rows[0], rows[1]):
             end, own, own_row = indptr[u + 1], u * stride, u * stride_own
             s = load(source, own_row + score, heads)
@@ -207,9 +228,12 @@ def backward_kernel(heads: int, width: int, number: str, *, drops: bool):
                 # a probability is at most 1: exact in pipe mode, and stale rows, which may disagree, stay finite
                 a = exp(minimum(_leaky(x, slope) - load(table, row + score + 2 * all_heads, heads), 0))
                 p = where_positive(x, a, a * slope)
+                if aged:
+                    block = at(key[2], v)
+                    p = p * key[1][block]
                 dot += p * load(table, row + score, heads)
                 if drops:
-                    word = edge_word(key, at(ids, u), at(ids, v))
+                    word = edge_word(key[0][block] if aged else key, at(ids, u), at(ids, v))
                     kept = where_byte(word >> shift, threshold, scale, heads)
                     a, p = a * kept, p * kept
                 g = load(table, row + first, lanes)

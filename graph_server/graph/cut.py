@@ -18,8 +18,13 @@ from graph_server.graph.csr import Bools, Csr, EdgeList, Ints, build, offsets, s
 METHODS = ("stream", "balanced", "fennel", "metis", "range", "hash")
 TASK_INPUT_BYTES = 8_000_000
 """An interval's widest task input: large enough to hide a call's latency, small enough for a function's memory."""
+WORTH_SHARING_BYTES = 2_000_000
+"""Of all intervals' widest task input. From here on two cores save more by sharing the arithmetic than a second
+interval's steps cost."""
 SMALL_GRAPH_EDGES = 50_000
-"""Below this a pass takes about a millisecond and intervals cost more than they hide."""
+"""Below this there is nothing for more than two intervals to hide."""
+FEW_INTERVALS = 16
+"""Fewer are made even: of five, two cores would do three and two, and one would wait."""
 MAX_INTERVALS = 4096
 
 
@@ -54,14 +59,18 @@ class Cut:
 
 
 def num_intervals_auto(num_nodes: int, num_edges_without_self_loops: int, widest_task_input_floats: int) -> int:
-    """How many intervals give a widest task input of about 8 MB: 1 on a small graph, at most 4096.
+    """How many intervals give a widest task input of at most 8 MB: 2 if it has 2 MB in all, at most 4096.
 
     widest_task_input_floats  float32 columns per vertex of the widest tensor task's input
     """
+    num_bytes = num_nodes * widest_task_input_floats * 4
+    least = 2 if num_bytes >= WORTH_SHARING_BYTES else 1
+    needed = max(-(-num_bytes // TASK_INPUT_BYTES), least)
     if num_edges_without_self_loops < SMALL_GRAPH_EDGES:
-        return 1
-    needed = -(-num_nodes * widest_task_input_floats * 4 // TASK_INPUT_BYTES)
-    return min(max(needed, 1), MAX_INTERVALS)
+        needed = least
+    elif 1 < needed < FEW_INTERVALS:
+        needed += needed % 2
+    return min(needed, MAX_INTERVALS)
 
 
 def make_cut(
@@ -131,7 +140,7 @@ def streamed_clusters(
     train: Bools | None = None,
 ) -> Ints:
     """method: stream, balanced or fennel; the first two are LDG."""
-    # Here, not above: a small graph has one interval and does not wait for numba.
+    # Here, not above: a tiny graph has one interval and does not wait for numba.
     from graph_server.graph.stream_cut import stream_clusters
 
     return stream_clusters(

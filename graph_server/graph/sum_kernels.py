@@ -13,14 +13,15 @@ from graph_server.graph.vectors import at, load, prefetch, store, zeros
 
 COLUMNS = 128
 """Of one block: their sums fill the registers of AVX2, and a quarter of those of AVX-512."""
-AHEAD = 8
-"""Edges between a prefetch and its use."""
+AHEAD, NUMBERS_AHEAD = 8, 1024
+"""Edges between a prefetch and its use, or more where rows are so narrow that this many numbers are more edges."""
 
 
 def weighted_sum(indptr, columns, add_loop, table, post, out, rows, weights=None):
     """out[v] = post[v] · (sum over v's edges of table[column], then table[v] if add_loop[v]), rows[0] <= v < rows[1].
 
-    table    [own + ghosts, d], its rows already scaled by their owner: float32, float64, or bfloat16 in uint16
+    table    [own + ghosts, d], its rows already scaled by their owner: float32, float64, or bfloat16 in uint16; they
+             may lie further apart than d
     out      [own, d], written in place; float32 for bfloat16
     weights  [edges] or None: what each edge's row is multiplied by, and rounded, before it is added
     """
@@ -31,17 +32,19 @@ def weighted_sum(indptr, columns, add_loop, table, post, out, rows, weights=None
 
 @cache
 def sum_kernel(width: int, number: str):
+    ahead = max(AHEAD, NUMBERS_AHEAD // width)
+
     @kernel(f"{width}_{number}")
     def sum_columns(indptr, columns, weights, add_loop, table, first, post, out, rows):
-        stride, last = table.shape[1], len(columns) - 1
+        stride, last = table.strides[0] // table.itemsize, len(columns) - 1
         for v in range(rows[0], rows[1]):
             total = zeros(table, width)
             for e in range(indptr[v], indptr[v + 1]):
-                prefetch(table, at(columns, min(e + AHEAD, last)) * stride + first, width)
+                prefetch(table, at(columns, min(e + ahead, last)) * stride + first, width)
                 row = load(table, at(columns, e) * stride + first, width)
                 total += row if weights is None else row * weights[e]
             if add_loop[v]:
                 total += load(table, v * stride + first, width)
-            store(out, v * stride + first, total * post[v])
+            store(out, v * out.shape[1] + first, total * post[v])
 
     return sum_columns

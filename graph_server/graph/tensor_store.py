@@ -15,7 +15,7 @@ import numpy.typing as npt
 from common.errors import BadFrame
 from common.passes import Pass, PassKind
 from common.saga.arrays import Array
-from common.saga.cost import TABLES, Group, is_rounded, stored_tensors, tensor_width
+from common.saga.cost import TABLES, Group, is_rounded, stored_row_bytes, stored_tensors, tensor_width
 from common.saga.program import Programs
 from graph_server.graph import aligned
 from graph_server.graph.partition import Partition
@@ -103,7 +103,7 @@ class TensorStore:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._arrays.values())
+        return sum(len(array) * array.strides[0] for array in self._arrays.values())
 
     @property
     def seconds_waited(self) -> float:
@@ -135,9 +135,10 @@ class TensorStore:
     def _allocate(self, group: Group, name: str) -> None:
         own, is_table = self._partition.num_own, name.startswith(TABLES)
         rows = own + (self._edges(name).num_ghosts if is_table else 0)
-        shape = (rows, tensor_width(self._programs.model, name))
-        dtype = np.uint16 if is_rounded(self._programs.model, name) else CONSTANT_TYPES.get(name, self.dtype)
-        self._arrays[group, name] = aligned.zeros(shape, dtype)
+        width = tensor_width(self._programs.model, name)
+        dtype = np.dtype(np.uint16 if is_rounded(self._programs.model, name) else CONSTANT_TYPES.get(name, self.dtype))
+        stored_width = stored_row_bytes(name, width * dtype.itemsize) // dtype.itemsize
+        self._arrays[group, name] = aligned.zeros((rows, stored_width), dtype)[:, :width]
         if is_table:
             self._locks[group, name] = TableLock()
             self._epochs[group, name] = np.zeros(self._partition.book.num_intervals, np.int64)

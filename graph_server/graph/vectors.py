@@ -8,6 +8,7 @@ A kernel is a plain loop over these, and LLVM makes AVX-512, AVX2 or NEON of it:
     where_positive(c, v, w)               two_to(v)                     fraction(v), exponent(v)
     spread(v, each)                       add_columns(sums, v)          where_byte(word, limit, number, n)
     at(array, position)                   prefetch(array, position, n)
+    high_product(a, b)                    of two uint64: the upper half
 
 A position counts numbers from the first of the array, whatever its shape, and is not checked. Widths are constants of
 the kernel, any from 1 on. Numbers are float32 or float64; bfloat16, which NumPy has not, is loaded from uint16 as
@@ -111,6 +112,15 @@ def at(typingctx, array, position):
         return context.cast(builder, number, array.dtype, types.int64)
 
     return types.int64(array, types.int64), emit
+
+
+@intrinsic
+def high_product(typingctx, a, b):
+    def emit(context, builder, signature, arguments):
+        wide = builder.mul(*(builder.zext(argument, ir.IntType(128)) for argument in arguments))
+        return builder.trunc(builder.lshr(wide, ir.Constant(wide.type, 64)), _I64)
+
+    return types.uint64(types.uint64, types.uint64), emit
 
 
 @intrinsic(prefer_literal=True)

@@ -14,12 +14,12 @@ from common.saga.arrays import Array
 from common.saga.gathers import AttentionSum
 from common.saga.masks import ATTENTION_HEADS_PER_KEY, attention_key, scale, threshold
 from common.saga.program import Step
-from graph_server.graph.attention_kernels import attention_backward, attention_forward
+from graph_server.graph.attention_kernels import Blocks, attention_backward, attention_forward
 from graph_server.graph.edges import Edges
 from graph_server.graph.sum_kernels import weighted_sum
 from graph_server.stages.held import Held
 
-Lags = npt.NDArray[np.int64]
+Lags = Epochs = npt.NDArray[np.int64]
 WORK_PER_CALL = 16_000_000
 """Edges times width: some milliseconds, after which other steps get their turn."""
 SMALL_WORK, ATTENTION_TIMES = 200_000, 5
@@ -55,22 +55,26 @@ def read_and_gather(
         gather_rows(held, pass_, step, rows)
         return None
     with held.store.reading(pass_, table):
-        epochs = held.store.epochs(pass_, table)[held.feeds(interval, backward=step.backward)]
-        if (epochs < oldest).any():
+        epochs = held.store.epochs(pass_, table)
+        read = epochs[held.feeds(interval, backward=step.backward)]
+        if (read < oldest).any():
             raise ScheduleError(
-                f"{step} of interval {interval} in {pass_} met rows of epoch {epochs.min()} in {table}",
+                f"{step} of interval {interval} in {pass_} met rows of epoch {read.min()} in {table}",
                 why=f"it may read rows of epoch {oldest} and later",
             )
-        gather_rows(held, pass_, step, rows)
-    return pass_.epoch - epochs
+        # where the forward pass may have met stale rows, fresh ones may have been made from such
+        is_exact = oldest == pass_.epoch and (read == pass_.epoch).all()
+        gather_rows(held, pass_, step, rows, None if is_exact else epochs)
+    return pass_.epoch - read
 
 
-def gather_rows(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> None:
-    """Fill rows[0]..rows[1] of what the step writes."""
+def gather_rows(held: Held, pass_: Pass, step: Step, rows: tuple[int, int], epochs: Epochs | None = None) -> None:
+    """Fill rows[0]..rows[1] of what the step writes. epochs: of each interval's rows; None: all are of the pass's, and
+    made from such."""
     layer = held.layer(step)
     edges = held.edges(backward=step.backward)
     if isinstance(layer.gather, AttentionSum):
-        _attend(held, pass_, step, rows)
+        _attend(held, pass_, step, rows, epochs)
         return
     factors = held.factors[step.layer]
     post = factors.pre if step.backward else factors.post
@@ -86,7 +90,7 @@ def gather_rows(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> N
     )
 
 
-def _attend(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> None:
+def _attend(held: Held, pass_: Pass, step: Step, rows: tuple[int, int], epochs: Epochs | None) -> None:
     layer, n, edges, array = held.layer(step), step.layer, held.edges(backward=step.backward), held.store.array
     gather = layer.gather
     assert isinstance(gather, AttentionSum)
@@ -94,7 +98,7 @@ def _attend(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> None:
     real = held.store.dtype.type
     graph = (edges.indptr, edges.columns, held.add_loop[n], array(pass_, step.reads[0]), edges.table_ids)
     shape, slope = (gather.heads, gather.head_width), real(layer.edge.slope)
-    dropout = attention_dropout(held, pass_, gather, n)
+    dropout = attention_dropout(held, pass_, step, epochs if step.backward else None, rows[0])
     source, saved = array(pass_, f"projected{n}"), array(pass_, f"saved{n}")
     if step.backward:
         attention_backward(*graph, source, saved, shape, slope, dropout, array(pass_, f"grad_source{n}"), rows)
@@ -103,9 +107,20 @@ def _attend(held: Held, pass_: Pass, step: Step, rows: tuple[int, int]) -> None:
         attention_forward(*graph, t, shape, slope, dropout, array(pass_, f"gathered{n}"), saved, rows)
 
 
-def attention_dropout(held: Held, pass_: Pass, gather: AttentionSum, layer: int) -> tuple[Array, int, np.floating]:
-    """(keys of each eight heads, threshold of a byte, scale of what is kept); threshold 0 outside training."""
-    limit = threshold(gather.dropout) if pass_.kind is PassKind.TRAIN else 0
+def attention_dropout(
+    held: Held, pass_: Pass, step: Step, epochs: Epochs | None, row: int
+) -> tuple[Array | Blocks, int, np.floating]:
+    """(keys of each eight heads, or Blocks; threshold of a byte, 0 outside training; scale of what is kept)."""
+    gather = held.layer(step).gather
+    assert isinstance(gather, AttentionSum)
+    limit, real = threshold(gather.dropout) if pass_.kind is PassKind.TRAIN else 0, held.store.dtype.type
+    distinct, place = np.unique([pass_.epoch] if epochs is None else epochs, return_inverse=True)
     first_heads = range(0, gather.heads, ATTENTION_HEADS_PER_KEY)
-    keys = np.array([attention_key(held.seed, pass_.epoch, layer, head) for head in first_heads], np.uint64)
-    return keys, limit, held.store.dtype.type(scale(gather.dropout))
+    keys = np.array(
+        [[attention_key(held.seed, e, step.layer, h) for e in distinct.tolist()] for h in first_heads], np.uint64
+    )
+    if epochs is None:
+        return keys[:, 0], limit, real(scale(gather.dropout))
+    is_own = np.arange(len(epochs)) == held.interval_of_row[row]
+    blocks = Blocks(keys.take(place, axis=1), is_own.astype(real), held.interval_of_row)
+    return blocks, limit, real(scale(gather.dropout))

@@ -1,5 +1,6 @@
 """What the stages of one graph server work on: its partition, its tensors, and what follows from both once."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,12 @@ class Held:
     def feeds(self, interval: int, *, backward: bool) -> npt.NDArray[np.int64]:
         """The intervals whose rows an own interval's Gather reads."""
         return self._feeds[backward][interval]
+
+    @cached_property
+    def interval_of_row(self) -> npt.NDArray[np.int16]:
+        """Of each row of the tables that ∇Gathers read; made when rows of several epochs first met."""
+        edges = self.partition.out_edges
+        return self.partition.book.interval_of(edges.table_ids).astype(np.int16)
 
     def edges(self, *, backward: bool) -> Edges:
         return self.partition.out_edges if backward else self.partition.in_edges

@@ -86,10 +86,10 @@ def test_what_was_there_is_told_before_the_error(job: PreparedJob, monkeypatch: 
 
 
 def test_an_error_in_a_kernels_thread_ends_the_run(job: PreparedJob, monkeypatch: Patch):
-    def broken(held: Any, pass_: Any, step: Any, rows: tuple[int, int]) -> None:
+    def broken(held: Any, pass_: Any, step: Any, rows: tuple[int, int], epochs: Any = None) -> None:
         if pass_.epoch == 2 and rows[0] > 0:
             raise IndexError("row 60 of 60")
-        gather_rows(held, pass_, step, rows)
+        gather_rows(held, pass_, step, rows, epochs)
 
     monkeypatch.setattr(gather, "gather_rows", broken)
     assert str(fails(job, IndexError)) == "row 60 of 60"

@@ -36,7 +36,7 @@ def test_a_narrow_model_takes_less():
     assert narrow is not None
     assert wide is not None
     assert narrow.epoch_seconds < wide.epoch_seconds
-    assert narrow.num_intervals == 1
+    assert narrow.num_intervals == 2
 
 
 def test_what_could_not_be_counted_has_no_forecast(tmp_path: Path):

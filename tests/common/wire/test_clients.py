@@ -84,6 +84,19 @@ def test_a_version_is_fetched_once_however_many_ask_for_it():
     assert one.heard == [messages.PullWeights(1, 1), messages.PullWeights(1, 2)]
 
 
+def test_who_asks_first_for_what_was_fetched_ahead_is_told_its_bytes():
+    one = Shard(0, 1)
+    client = clients(one)
+
+    async def ask() -> list[int]:
+        await client.fetch_ahead(1)
+        await client.fetch_ahead(1)
+        return [(await client.weights(1))[1] for _ in range(2)]
+
+    assert run(ask) == [sum(array.nbytes for array in WEIGHTS.values()), 0]
+    assert one.heard == [messages.PullWeights(1, 1)]
+
+
 def test_a_version_that_is_long_past_is_fetched_once_too():
     """The best weights, for the predictions."""
 

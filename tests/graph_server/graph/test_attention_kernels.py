@@ -1,7 +1,7 @@
 """Attention: forward and backward against a dense float64 softmax and, bit by bit, a plain float32 loop."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -20,13 +20,15 @@ RATES = [0.0, 0.6]
 
 @dataclass
 class Problem:
-    """A graph with rows [z | s | t] for `shape`; loops are added where the graph has none."""
+    """A graph with rows [z | s | t] for `shape`; loops are added where the graph has none. epochs: that the rows of so
+    many intervals are of, met in epoch 1; none: all are of that."""
 
     edges: Csr
     shape: tuple[int, int]
     rate: float = 0.0
     spread: float = 1.0
     dtype: type = np.float64
+    epochs: tuple[int, ...] = ()
     source: np.ndarray = field(init=False)
     add_loop: np.ndarray = field(init=False)
 
@@ -46,7 +48,10 @@ class Problem:
 
     @property
     def keys(self) -> np.ndarray:
-        return np.array([attention_key(0, 1, 0, head) for head in range(0, self.shape[0], 8)], np.uint64)
+        return self.keys_of(1)
+
+    def keys_of(self, epoch: int) -> np.ndarray:
+        return np.array([attention_key(0, epoch, 0, head) for head in range(0, self.shape[0], 8)], np.uint64)
 
     @property
     def dropout(self):
@@ -57,10 +62,22 @@ class Problem:
         """Relabelled ids that are not the rows' numbers."""
         return 100 + 3 * np.arange(self.num_rows)
 
+    @property
+    def intervals(self) -> np.ndarray:
+        return (np.arange(self.num_rows) * len(self.epochs) // self.num_rows).astype(np.int16)
+
+    def epoch(self, v: int) -> int:
+        return self.epochs[self.intervals[v]] if self.epochs else 1
+
+    @property
+    def blocks(self):
+        keys = np.stack([self.keys_of(epoch) for epoch in self.epochs], axis=1)
+        return kernels.Blocks(keys, (np.array(self.epochs) == 1).astype(self.dtype), self.intervals)
+
     def kept(self, u: int, v: int, head: int) -> float:
         if not threshold(self.rate):
             return 1.0
-        kept = kernels.keep(self.keys, threshold(self.rate), self.ids[u], self.ids[v], head)
+        kept = kernels.keep(self.keys_of(self.epoch(v)), threshold(self.rate), self.ids[u], self.ids[v], head)
         return scale(self.rate) if kept else 0.0
 
     def in_edges(self, v: int) -> list[int]:
@@ -88,10 +105,11 @@ class Problem:
         table = np.hstack([g, dot, t, lse]).astype(self.dtype)
         grad = np.full_like(self.source, np.nan)
         reverse = transpose(self.edges, self.num_rows)
+        dropout = (self.blocks, *self.dropout[1:]) if self.epochs else self.dropout
         for run in runs or [(0, self.num_rows)]:
             kernels.attention_backward(
                 reverse.indptr, reverse.indices, self.add_loop, table, self.ids, self.source, saved,
-                self.shape, self.dtype(SLOPE), self.dropout, grad, run,
+                self.shape, self.dtype(SLOPE), dropout, grad, run,
             )  # fmt: skip
         return grad
 
@@ -289,6 +307,7 @@ def plain_backward(problem: Problem, g: np.ndarray):
                 x = problem.source[u, hd + h] + problem.source[v, hd + heads + h]
                 a = kernels.exp(min((x if x > 0 else x * slope) - saved[v, hd + heads + h], f(0)))
                 p, m = a if x > 0 else a * slope, f(problem.kept(u, v, h))
+                p *= f(problem.epoch(v) == 1)
                 dot += p * dots[v, h]
                 for k in columns:
                     grad[u, k] += (a * m) * g[v, k]
@@ -311,6 +330,17 @@ def test_the_bits_are_those_of_a_plain_float32_loop(shape, rate):
     assert np.array_equal(problem.forward()[0], out)
     assert np.array_equal(problem.forward()[1], saved)
     assert np.array_equal(problem.backward(g), plain_backward(problem, g))
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_rows_of_another_epoch_have_the_masks_of_that_epoch_and_no_gradient_of_scores(rate):
+    stale = Problem(random_graph(12, 30), (9, 2), rate, dtype=np.float32, epochs=(1, 0, 2))
+    g, z, s = gradient_of(stale), slice(18), slice(18, 27)
+    grad, as_if_fresh = stale.backward(g), replace(stale, epochs=()).backward(g)
+    assert np.array_equal(grad, plain_backward(stale, g))
+    assert np.array_equal(grad[:, z], as_if_fresh[:, z]) == (rate == 0)
+    assert not np.array_equal(grad[:, s], as_if_fresh[:, s])
+    assert np.array_equal(replace(stale, epochs=(1, 1, 1)).backward(g), as_if_fresh)
 
 
 # ---- heads in groups

@@ -110,6 +110,14 @@ def test_a_run_writes_its_own_rows_only(edges):
     assert np.flatnonzero(written).tolist() == [4, 5, 6, 7, 8]
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_may_lie_apart(edges, width):
+    table, post = table_of(width, np.float32), np.ones(NUM_NODES, np.float32)
+    apart = np.full((NUM_NODES, width + 5), np.nan, np.float32)[:, :width]
+    apart[:] = table
+    assert np.array_equal(gathered(edges, apart, post), gathered(edges, table, post))
+
+
 def test_columns_may_be_rows_of_a_longer_table(edges):
     """Ghost rows stand behind the own ones."""
     table, post = table_of(3, np.float32), np.ones(NUM_NODES, np.float32)
