@@ -205,7 +205,7 @@ def forward_kernel(heads: int, width: int, number: str, *, drops: bool):
 
 
 @cache
-def backward_kernel(heads: int, width: int, number: str, *, drops: bool, aged: bool = False):
+def backward_kernel(heads: int, width: int, number: str, *, drops: bool, aged: bool):
     lanes, tail = heads * width, 3 * heads
 
     @kernel(f"{heads}x{width}_{number}{'_drops' if drops else ''}{'_aged' if aged else ''}")
