@@ -73,14 +73,14 @@ def row_bytes(model: Model, name: str) -> int:
     return CONSTANT_BYTES.get(name, number * tensor_width(model, name))
 
 
-def stored_row_bytes(name: str, num_bytes: int) -> int:
+def row_stride(name: str, num_bytes: int) -> int:
     """From the beginning of one row of a stored tensor to that of the next, where a row has so many bytes."""
     padded = -(-num_bytes // CACHE_LINE) * CACHE_LINE
     return padded if name.startswith(TABLES) and padded <= MOST_PADDING * num_bytes else num_bytes
 
 
 def _stored_row_bytes(model: Model, name: str) -> int:
-    return stored_row_bytes(name, row_bytes(model, name))
+    return row_stride(name, row_bytes(model, name))
 
 
 def stored_tensors(programs: Programs) -> list[tuple[Group, str]]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from common.errors import BadFrame
 from common.passes import Pass, PassKind
 from common.saga.arrays import Array
-from common.saga.cost import TABLES, Group, is_rounded, stored_row_bytes, stored_tensors, tensor_width
+from common.saga.cost import TABLES, Group, is_rounded, row_stride, stored_tensors, tensor_width
 from common.saga.program import Programs
 from graph_server.graph import aligned
 from graph_server.graph.partition import Partition
@@ -137,7 +137,7 @@ class TensorStore:
         rows = own + (self._edges(name).num_ghosts if is_table else 0)
         width = tensor_width(self._programs.model, name)
         dtype = np.dtype(np.uint16 if is_rounded(self._programs.model, name) else CONSTANT_TYPES.get(name, self.dtype))
-        stored_width = stored_row_bytes(name, width * dtype.itemsize) // dtype.itemsize
+        stored_width = row_stride(name, width * dtype.itemsize) // dtype.itemsize
         self._arrays[group, name] = aligned.zeros((rows, stored_width), dtype)[:, :width]
         if is_table:
             self._locks[group, name] = TableLock()

@@ -8,7 +8,7 @@ import pytest
 
 from common import plugins
 from common.saga.compute import TaskInputs, TaskOutputs, compute
-from common.saga.cost import row_bytes, step_cost, stored_row_bytes, tensor_width
+from common.saga.cost import row_bytes, row_stride, step_cost, tensor_width
 from common.saga.layer import Model, ModelOptions
 from common.saga.loss import LossOptions
 from common.saga.masks import Masks
@@ -105,5 +105,5 @@ def test_graph_steps_move_ghosts_and_tensor_steps_do_not():
 
 @pytest.mark.parametrize(("num_bytes", "stored"), [(164, 192), (288, 320), (64, 64), (512, 512), (82, 82), (28, 28)])
 def test_rows_of_tables_begin_at_cache_lines_where_that_costs_little(num_bytes: int, stored: int):
-    assert stored_row_bytes("source1", num_bytes) == stored_row_bytes("backward0", num_bytes) == stored
-    assert stored_row_bytes("gathered1", num_bytes) == num_bytes
+    assert row_stride("source1", num_bytes) == row_stride("backward0", num_bytes) == stored
+    assert row_stride("gathered1", num_bytes) == num_bytes
